@@ -223,11 +223,23 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
         recalled=["episode"],
         recalls=[memory.recall_memories(symbol="XAUUSD").recall],
     )
+    asked(memory, clock)
     memory.randomness = FakeRandomness()
     key = memory.create_key(name="agent").key
     clock.advance(minutes=1)
     memory.revoke_key(key_id=key.id)
     taught(memory, clock)
+
+
+def asked(memory: Memory, clock: FakeClock) -> None:
+    """Runs of an agent, with a card of a type that was changed."""
+    fields = [{"name": "view", "type": "text", "role": "summary"}]
+    memory.save_card_type(name="view", fields=fields)
+    clock.advance(minutes=1)
+    memory.save_card_type(name="view", fields=fields, re_examinable="always")
+    memory.record_run(
+        deployment="VolBreakout@main", prompt="Look.", output="Flat.", card_type="view", result={"view": "flat"}
+    )
 
 
 LESSONS = """\

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, core_schema
 
+from backsight.core.agents.card import LONGEST_RESULT, checked_result
 from backsight.core.context import ContextVector, PlanContext
 from backsight.core.errors import Invalid, did_you_mean, nearest
 from backsight.core.instants import parse_instant, to_utc
@@ -59,6 +60,18 @@ def _without_secrets(text: str, info: ValidationInfo) -> str:
 def _object_without_secrets(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     refuse_secrets(json.dumps(value, ensure_ascii=False, default=str), field=info.field_name or "object")
     return value
+
+
+def _card_object(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    field = info.field_name or "result"
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        raise Invalid("is nested too deeply; give a flat object", field=field) from None
+    if len(text) > LONGEST_RESULT:
+        raise Invalid(f"has {len(text):,} characters as JSON; give at most {LONGEST_RESULT:,}", field=field)
+    refuse_secrets(text, field=field)
+    return dict(checked_result(value, field=field))
 
 
 def _one_line(text: str) -> str:
@@ -123,6 +136,8 @@ Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterVal
 Rules = Annotated[list[Rule], Field(max_length=50)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
 JsonObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_object_without_secrets)]
+CardObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_card_object)]
+"""The result of a run: it is recorded as it is, unless it is too large or has a number that is not finite."""
 ColumnNames = Annotated[dict[Key, Key], Field(max_length=100)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
 LONG_PROSE = 100_000

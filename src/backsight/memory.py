@@ -4,11 +4,13 @@ An operation is a function in `ops/`. Each line of the class `Memory` makes one 
 built from that list.
 """
 
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import fields, replace
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from os import pathsep
@@ -18,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from backsight.adapters.clocks import SystemClock
 from backsight.adapters.randomness import SystemRandomness
-from backsight.core.errors import UNREADABLE, Invalid, Unavailable
+from backsight.audience import DOCUMENT_TOOLS, OFFERED
+from backsight.core.errors import UNREADABLE, BacksightError, Invalid, Unavailable
 from backsight.core.keys import Authority
 from backsight.operation_list import listed_modules, operations_of
-from backsight.ports import Clock, Embedder, Randomness, Reflector
-from backsight.services.context import ClockTerms, Context, Reflectors
+from backsight.ports import AgentRunner, Clock, Embedder, Randomness, Reflector
+from backsight.services.context import ClockTerms, Context, Reflectors, Runners
 from backsight.services.file_access import confined_path, without_content
 from backsight.settings import Settings, settings_from_environment
 from backsight.store.database import DatabaseLimits, open_database
@@ -30,12 +33,17 @@ from backsight.store.database import DatabaseLimits, open_database
 if TYPE_CHECKING:
     from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
     from backsight.adapters.brokers.replay import RecordedTick, ReplayBroker
+    from backsight.core.agents.agent_settings import AgentSettings
+    from backsight.core.agents.request import AgentTool
     from backsight.operation import Operation
     from backsight.ops import (
         admin,
         admin_backups,
         admin_status,
         admin_verification,
+        agents,
+        agents_running,
+        agents_sessions,
         beliefs,
         claims,
         decisions,
@@ -105,6 +113,7 @@ class Memory(Context):
     deploy = strategies.deploy
     list_strategies = strategies_lists.list_strategies
     list_accounts = strategies_lists.list_accounts
+    configure_deployment = strategies.configure_deployment
     get_my_deployments = performance.get_my_deployments
     get_strategy_performance = performance.get_strategy_performance
     break_down = performance.break_down
@@ -119,6 +128,22 @@ class Memory(Context):
     annotate_trade = trades.annotate_trade
     archive_episode = trades.archive_episode
     record_decision = decisions.record_decision
+    record_run = agents.record_run
+    list_runs = agents.list_runs
+    get_run = agents.get_run
+    save_card_type = agents.save_card_type
+    run_agent = agents_running.run_agent
+    chat_with_agent = agents_running.chat_with_agent
+    prepare_re_examination = agents_running.prepare_re_examination
+    re_examine = agents_running.re_examine
+    conviction_history = agents_running.conviction_history
+    share_session = agents_sessions.share_session
+    unshare_session = agents_sessions.unshare_session
+    reset_session = agents_sessions.reset_session
+    session_status = agents_sessions.session_status
+    get_my_decisions = decisions.get_my_decisions
+    resolve_decisions = decisions.resolve_decisions
+    settle_decision = decisions.settle_decision
     recall_memories = recall.recall_memories
     explain_recall = recall.explain_recall
     list_recalls = recall.list_recalls
@@ -256,12 +281,32 @@ class Memory(Context):
             memory.owner, memory.library = owner, None
         return memory
 
+    def agent_tools(self, names: Collection[str] | None) -> "tuple[AgentTool, ...]":
+        """The operations that an agent may call as a trader; None names those that a trader is offered."""
+        from backsight.core.agents.request import AgentTool
+
+        caller = self.for_caller(Authority(audience="trader", may_write=True), actor="agent")
+        caller.clock = self._running_clock
+        if names is None:
+            has_documents = self.library is not None and self.library.folder is not None
+            names = [each for each in OFFERED["trader"] or () if has_documents or each not in DOCUMENT_TOOLS]
+        return tuple(
+            AgentTool(
+                name=each.name,
+                description=each.description,
+                schema=each.input_schema,
+                call=partial(_tool_answer, caller, each),
+            )
+            for each in OPERATIONS.only(names).values()
+        )
+
     def save(self, path: str | Path) -> None:
         """Write the store of a simulation to a new SQLite file."""
         self.database.save(Path(path))
 
     def close(self) -> None:
-        """Close the store and stop embedding in the background."""
+        """Cancel the runs of agents, stop embedding in the background and close the store."""
+        self.in_progress.stop()
         if self.library is not None:
             self.library.background.stop()
         self.database.close()
@@ -283,6 +328,26 @@ def _with_warning(answer: Any, warning: str | None) -> Any:
     return replace(answer, message=f"{warning} {answer.message}") if hasattr(answer, "message") else answer
 
 
+MOST_OF_ANSWER = 8_000
+"""Characters of an answer to a model that calls an operation."""
+
+
+def _tool_answer(memory: Memory, operation: "Operation", arguments: Mapping[str, Any]) -> str:
+    """The answer of an operation to a model, as JSON without nulls; an error as JSON from which it can correct."""
+    try:
+        answer = operation.as_json(memory.run(operation, dict(arguments)))
+    except BacksightError as error:
+        answer = error.as_json()
+    text = json.dumps(_without_nulls(answer), ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= MOST_OF_ANSWER else f"{text[:MOST_OF_ANSWER]}… (cut; ask for less, with limit)"
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
 OPERATIONS = operations_of(Memory)
 """Every operation by name, in the order of the class."""
 
@@ -297,6 +362,7 @@ def open_memory(
     reflectors: Reflectors | None = None,
     embedder: Embedder | None = None,
     randomness: Randomness | None = None,
+    runners: Runners | None = None,
 ) -> Memory:
     """Open the memory at a database URL; the default is `BACKSIGHT_URL`, else a file in the user's data folder."""
     settings = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
@@ -312,6 +378,8 @@ def open_memory(
         library=library,
     )
     memory.randomness = randomness or SystemRandomness()
+    memory.runners = runners or agent_runners(settings)
+    memory.environment = {"BACKSIGHT_URL": settings.url, "BACKSIGHT_WORKSPACE": settings.workspace or ""}
     memory.file_folders = tuple(filter(None, settings.file_folders.split(pathsep)))
     memory.clock_terms = ClockTerms(skew=timedelta(seconds=settings.clock_skew), may_be_wrong=clock is None)
     return memory
@@ -372,6 +440,23 @@ def open_simulation(
     )
     memory.randomness = SystemRandomness()  # salts of facts
     return memory
+
+
+def agent_runners(settings: Settings) -> Runners:
+    """A function that returns the runner of an agent: the `claude` program, or a language model."""
+
+    def runner_of(agent: "AgentSettings") -> AgentRunner:
+        if agent.runner == "claude":
+            from backsight.adapters.runners.claude import ClaudeRunner
+
+            return ClaudeRunner(program=settings.claude_program, model=agent.model)
+        from backsight.adapters.runners.model import ModelRunner
+
+        if agent.model is None:
+            raise Invalid("missing; name the model that is to run, like 'openai:gpt-5'", field="model")
+        return ModelRunner(model=agent.model, base_url=settings.model_url, api_key=settings.model_key)
+
+    return runner_of
 
 
 def language_models(settings: Settings) -> Reflectors:

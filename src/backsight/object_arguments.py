@@ -17,6 +17,7 @@ from backsight.arguments import (
     Whole,
     list_of,
 )
+from backsight.core.agents.card import CardField
 from backsight.core.decision import ProposedOrder, Segment, Verdict
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Order, ReportedFill, without_empty_positions
@@ -52,6 +53,9 @@ ProposalArgument = Annotated[ProposedOrder, Border(ProposedOrder, {"order": Orde
 SegmentArgument = Annotated[Segment, Border(Segment, {"text": RecordedText})]
 CapArgument = Annotated[Cap, Border(Cap, {"name": Name, "value": Name})]
 BarsArgument = list_of(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
+
+CardFieldArgument = Annotated[CardField, Border(CardField, {"name": Name, "choices": list_of(Name, 50)})]
+"""A field of a card type; its choices are texts."""
 
 _MEMORY_BOUNDS = {
     "recent_trades_k": Annotated[Whole, Field(le=MOST_RECENT)],

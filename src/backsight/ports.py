@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # a protocol is checked before a program runs: nothing here n
     import numpy as np
     from numpy.typing import NDArray
 
+    from backsight.core.agents.request import AgentAnswer, AgentRequest
     from backsight.core.decision import AgentDecision, AgentInput
     from backsight.core.market import Bar
     from backsight.core.orders import BrokerSnapshot, FillMark, Order, OrderResult
@@ -72,6 +73,28 @@ class Reflector(Protocol):
 
     def reflect(self, request: "ReflectorRequest") -> "ReflectorAnswer":
         """Propose bullets for the evidence; `Unavailable` if the writer does not answer, or answers nonsense."""
+        ...
+
+
+class AgentRunner(Protocol):
+    """Asks an agent: a command line, or a language model."""
+
+    @property
+    def name(self) -> str:
+        """The name by which it is selected."""
+        ...
+
+    @property
+    def keeps_sessions(self) -> bool:
+        """Whether it keeps the transcripts of its sessions itself; else it is given the earlier runs of a session."""
+        ...
+
+    def check(self) -> None:
+        """Raise `Unavailable` if it is not installed."""
+        ...
+
+    def invoke(self, request: "AgentRequest") -> "AgentAnswer":
+        """Ask the agent; `SessionGone` if the session cannot be resumed, `AgentFailed` if there is no answer."""
         ...
 
 

@@ -54,6 +54,8 @@ class Settings:
     """API key of the model. None: the key in the provider's own variable, or no key if model_url is set."""
     model_timeout: float = 60.0
     """Seconds to wait for an answer of the model."""
+    claude_program: str = "claude"
+    """The `claude` command line that runs agents: its name in PATH, or its path."""
 
     file_folders: str = ""
     """Folders below which callers over MCP and REST may name files, separated as in PATH. Empty: they may name none."""

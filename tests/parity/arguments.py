@@ -350,7 +350,7 @@ EVERY_ARGUMENT: list[Step] = [
             "input_tokens": 900,
             "output_tokens": 50,
             "cost": 0.01,
-            "sim_run_id": "run-1",
+            "simulation_id": "run-1",
             "lessons_hash": "0" * 64,
         },
     ),

@@ -15,7 +15,7 @@ from backsight.core.orders import Order
 from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
-from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
+from backsight.runtime.backtest import BacktestResult, record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.load import CodedStrategy, example, load_agent, memory_for
 from support import dump
@@ -46,7 +46,7 @@ def run(
     terms: PaperTerms = TERMS,
     every: timedelta = timedelta(hours=1),
     overrides: MemoryOverrides | None = None,
-) -> BacktestRun:
+) -> BacktestResult:
     clock.at = START
     record_history(memory, clock, bars)
     clock.at = START

@@ -76,7 +76,7 @@ def test_a_demo_that_exists_is_shown_as_it_is(folder: Path) -> None:
     assert "rm -r backsight-demo" in screen
     assert store.read_bytes() == content
     described = json.loads(run_demo(folder, *SHORT, "--json"))
-    assert (described["existed"], described["run"], described["deployment"]) == (True, None, DEPLOYMENT)
+    assert (described["existed"], described["backtest"], described["deployment"]) == (True, None, DEPLOYMENT)
 
 
 def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
     for name in ("one", "two"):
         arguments = ("--days", "10", "--no-serve", "--seed", "3", "--folder", name, "--json")
         described = json.loads(run_demo(tmp_path, *arguments))
-        assert (described["existed"], described["run"]["ticks"]) == (False, 49)
+        assert (described["existed"], described["backtest"]["ticks"]) == (False, 49)
         with open_memory(f"sqlite:///{tmp_path}/{name}/store.db") as memory:
             heads.append(memory.export_audit().head)
     assert heads[0] == heads[1]

@@ -210,7 +210,7 @@ class Decision:
     strategy_id: str
     strategy_version: int | None
     mode: Mode
-    sim_run_id: str | None
+    simulation_id: str | None
     at: datetime
     sequence: int
     """Order among the ticks of one instant."""
@@ -362,7 +362,7 @@ class TickReport:
     citations: tuple[str, ...] = ()
     response: str | None = None
     """The raw answer of the model."""
-    sim_run_id: str | None = None
+    simulation_id: str | None = None
     request_digest: str = ""
 
 
@@ -427,7 +427,7 @@ def decision_of(
         strategy_id=deployment.strategy_id,
         strategy_version=deployment.strategy_version,
         mode=deployment.mode,
-        sim_run_id=report.sim_run_id,
+        simulation_id=report.simulation_id,
         at=at,
         sequence=report.sequence,
         as_of=at - JUST_BEFORE if used_memory else None,
@@ -496,7 +496,7 @@ FACTS = (
     "cost",
     "citations",
     "response_hash",
-    "sim_run_id",
+    "simulation_id",
 )
 """The fields of a decision that its caller reports; the others follow from them, or say when the store was asked."""
 

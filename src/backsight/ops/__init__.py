@@ -9,6 +9,7 @@ NOUNS = {
     "ticks": "Run a deployment tick by tick: the prompt before a decision, the record after it.",
     "claims": "Claim an account for one live loop, and record orders before they are submitted.",
     "decisions": "Record calls that take no position; their outcome is known later.",
+    "agents": "Run agents and talk to them; record their runs, and see what each concluded.",
     "state": "See the agent's mood and habits; record the equity of an account.",
     "beliefs": "State beliefs, see how credible they are, retire them.",
     "plans": "Make plans, see which plans apply, cancel and settle them.",

@@ -1,10 +1,13 @@
-"""Record calls: decisions with a direction and a horizon but no position, judged when the horizon is over."""
+"""Decisions: record calls that take no position, review previous decisions, and find out what became of them."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated
 
+from pydantic import Field
+
 from backsight.arguments import (
+    AsOf,
     ContextArgument,
     Handles,
     Key,
@@ -14,24 +17,36 @@ from backsight.arguments import (
     Positive,
     Prose,
     Reason,
+    SeenAt,
     Share,
     Symbol,
     Tags,
+    Whole,
 )
+from backsight.core.agents.outcomes import DecisionOutcome
+from backsight.core.agents.review import DecisionTally, ReviewedDecision, line_of
 from backsight.core.context import merged_context
-from backsight.core.errors import Conflict, Invalid
+from backsight.core.errors import Conflict, Invalid, Refused
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Direction
 from backsight.core.regime import Regime
-from backsight.operation import command
+from backsight.core.text.counts import count_of
+from backsight.operation import command, query
+from backsight.services.agent_cards import run_named
+from backsight.services.agent_runs import release_interrupted
 from backsight.services.calls import price_contradiction
+from backsight.services.card_outcomes import read_states, settle, write_states
 from backsight.services.context import Context
+from backsight.services.decision_review import review_decisions
+from backsight.services.deployments import chosen_deployment, deployment_named
+from backsight.services.holdout import READ_ANYWAY, WITHHELD, withholds_memory
 from backsight.services.id_prefixes import whole_episode_id
 from backsight.services.recall import repeat_recalls
 from backsight.services.trade_reports import decision_deployment
 from backsight.store import memories as stored
+from backsight.store.outcomes import cards_since
 from backsight.store.recalls import store_recalls
 
 STATED = (
@@ -110,7 +125,7 @@ def record_decision(
             reason=reasoning,
             benchmark=benchmark,
             due_at=due_at,
-            run_id=call_id,
+            series_id=call_id,
             context=stated_context.completed(symbol=symbol, price=price, at=ctx.now),
             market_context=market_context,
             entry_price=price,
@@ -137,6 +152,107 @@ def record_decision(
         store_recalls(transaction, ctx.owner, call_id, recall_results, ids, known_at=ctx.now, recorded_at=ctx.now)
     judged = f"Judged at {format_instant(due_at)}." if doubt is None else doubt
     return RecordedDecision(episode=call, replayed=False, message=judged + note)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MyDecisions:
+    """The last decisions of a deployment, newest first, and how often they were right."""
+
+    deployment: str
+    decisions: tuple[ReviewedDecision, ...]
+    lines: tuple[str, ...]
+    """Each decision in one line, like `2d ago · WAIT · range unresolved`."""
+    tally: DecisionTally
+    message: str
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedDecisions:
+    """How many decisions were looked at, and how many changed their state."""
+
+    looked_at: int
+    changed: int
+    released: int
+    """Runs that were interrupted and are recorded as failed now."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledDecision:
+    """What became of a decision, as the owner says."""
+
+    outcome: DecisionOutcome
+    message: str
+
+
+@query(audience=("trader", "coach"))
+def get_my_decisions(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
+    limit: Annotated[Annotated[Whole, Field(ge=1, le=20)], "Most decisions."] = 5,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> MyDecisions:
+    """Get your last decisions, what became of each, the latest conviction, and how often you were right."""
+    with ctx.reading() as connection:
+        view = ctx.view(connection, as_of, seen_at)
+        target, notes = chosen_deployment(view, deployment)
+        if as_of is None and withholds_memory(target, view.as_of):
+            raise Refused(f"{WITHHELD} {READ_ANYWAY}", field="deployment")
+        review = review_decisions(view, target, limit=limit)
+    lines = tuple(line_of(each, now=view.as_of) for each in review.decisions)
+    hint = "No decision was known then; record_run with a card, or close_tick, records one."
+    tally = review.tally.sentence
+    sentences = [*notes, f"{tally[0].upper()}{tally[1:]}." if lines else hint]
+    return MyDecisions(
+        deployment=target.name,
+        decisions=review.decisions,
+        lines=lines,
+        tally=review.tally,
+        message=" ".join(sentences),
+        as_of=view.as_of,
+    )
+
+
+@command()
+def resolve_decisions(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key | None, "Only decisions of this deployment, by name or id."] = None,
+) -> ResolvedDecisions:
+    """Look at the stored bars again for every decision with levels, and record what became of each.
+
+    Late bars may change what was recorded; the former outcome is kept. Settled decisions do not change.
+    """
+    with ctx.reading() as connection:
+        target = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+        runs = cards_since(connection, ctx.owner, deployment_id=None if target is None else target.id)
+        states = read_states(connection, ctx.owner, [run for run in runs if run.known_at <= ctx.now], by=ctx.now)
+    with ctx.writing() as transaction:
+        changed = write_states(transaction, states, recorded_at=ctx.now)
+        released = release_interrupted(transaction, ctx)
+    message = f"{count_of(len(states), 'decision')} looked at, {changed} changed."
+    return ResolvedDecisions(looked_at=len(states), changed=changed, released=released, message=message)
+
+
+@command()
+def settle_decision(
+    ctx: Context,
+    *,
+    run: Annotated[Key, "The run that decided, by its id or the beginning of it."],
+    entry: Annotated[Positive, "The price at which you entered."],
+    exit: Annotated[Positive, "The price at which you left."],  # noqa: A002
+) -> SettledDecision:
+    """Settle a decision at your own entry and exit, which win over the bars."""
+    with ctx.writing() as transaction:
+        decided = run_named(transaction.connection, ctx.owner, run)
+        if decided.card_type is None or decided.result is None or decided.kind == "re_examination":
+            raise Refused("the run has no card, so there is nothing to settle", field="run")
+        outcome = settle(transaction, decided, entry=entry, exit_price=exit, now=ctx.now)
+    result = "unknown: the entry is beyond the stop" if outcome.outcome_r is None else f"{outcome.outcome_r:+.2f}R"
+    return SettledDecision(outcome=outcome, message=f"Settled; the result is {result}.")
 
 
 def _is_repetition(call: Episode, *, of: Episode) -> bool:

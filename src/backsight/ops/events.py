@@ -5,10 +5,12 @@ from typing import Annotated
 
 from backsight.arguments import FilePath, Name, Symbol, Whole, check_symbols
 from backsight.core.errors import Invalid
+from backsight.core.instants import EPOCH
 from backsight.importers.bars import TimeLabel, read_bars
 from backsight.object_arguments import BarsArgument
 from backsight.operation import command
 from backsight.services.calls import resolve_calls
+from backsight.services.card_outcomes import resolve_cards_since
 from backsight.services.context import Context
 from backsight.services.market import ImportedBars, add_bars, sorted_bars, store_bars
 
@@ -46,6 +48,7 @@ def import_bars(
     with ctx.writing() as transaction:
         imported = store_bars(transaction, ctx, file, field="path")
         resolve_calls(transaction, ctx.owner, by=ctx.now, recorded_at=ctx.now)
+        resolve_cards_since(transaction, ctx.owner, since=EPOCH, by=ctx.now)
     return imported
 
 
@@ -66,4 +69,7 @@ def record_bars(
     with ctx.writing() as transaction:
         added = sum(add_bars(transaction, ctx.owner, bars_of_one, recorded_at=ctx.now) for bars_of_one in series)
         resolve_calls(transaction, ctx.owner, by=ctx.now, recorded_at=ctx.now)
+        if added:
+            since = min(bars_of_one[0].opened_at for bars_of_one in series)
+            resolve_cards_since(transaction, ctx.owner, since=since, by=ctx.now)
     return RecordedBars(bars=len(bars), added=added)

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from backsight.arguments import Key, Name, NotNegative, Prose, Rule, Rules, Share, Whole
+from backsight.arguments import Flag, Key, LongProse, Name, NotNegative, Prose, Rule, Rules, Share, Whole
+from backsight.core.agents.agent_settings import AgentSettings
+from backsight.core.agents.cron import parse_cron
 from backsight.core.errors import Conflict, NotFound
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Direction, Mode, PositionMode
@@ -21,23 +23,38 @@ from backsight.core.strategies import (
     effective_settings,
     refuse_manual_name,
 )
+from backsight.language_models import checked_model_name
 from backsight.object_arguments import MemoryArgument, MemoryOverridesArgument
 from backsight.operation import command
+from backsight.services.agent_cards import known_card_type
+from backsight.services.agent_settings import (
+    add_event,
+    checked_tools,
+    refuse_incomplete,
+    session_of,
+    settings_of,
+    share,
+)
 from backsight.services.context import Context
 from backsight.services.deployments import (
     OpenedAccount,
     account_named,
     add_account,
     deployment_name,
+    deployment_named,
     empty_strategy,
     new_account,
     new_deployment,
 )
 from backsight.store import notes as stored_notes
 from backsight.store import strategies as stored
+from backsight.store.agent_sessions import AGENT_SETTINGS
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
+RunnerChoice = Literal["claude", "model", "none"]
+Timeout = Annotated[Whole, Field(ge=1, le=3_600)]
+Tools = Annotated[list[Name], Field(max_length=100)]
 Directions = Annotated[list[Direction], Field(min_length=1, max_length=2)]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
@@ -184,6 +201,78 @@ def _guidance_mode(thesis: str | None, rules: list[str]) -> GuidanceMode:
     if rules:
         return "hybrid" if thesis else "rules"
     return "thesis"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredDeployment:
+    """The settings of a deployment's agent, and whether its session is shared."""
+
+    deployment: str
+    settings: AgentSettings
+    shares_session: bool
+    message: str
+
+
+@command()
+def configure_deployment(
+    ctx: Context,
+    *,
+    deployment: Annotated[Key, "The deployment, by name or id."],
+    runner: Annotated[RunnerChoice | None, "What runs the agent; 'none' if it has its own loop."] = None,
+    model: Annotated[Name | None, "The language model, like 'openai:gpt-5'."] = None,
+    default_prompt: Annotated[Annotated[LongProse, Field(min_length=1)] | None, "What a heartbeat asks."] = None,
+    schedule: Annotated[Name | None, "When heartbeats fire: a cron expression in UTC, or 'off'."] = None,
+    card_type: Annotated[Name | None, "The type of the results; 'none' if they have none."] = None,
+    review_decisions: Annotated[Flag | None, "Whether prompts show the agent its previous decisions."] = None,
+    share_session: Annotated[Flag | None, "Whether chats and heartbeats share a session; always a fresh start."] = None,
+    timeout_seconds: Annotated[Timeout | None, "How long one invocation may take."] = None,
+    tools: Annotated[
+        Tools | None, "The operations that a model may call; ['none'] for none, [] for a trader's."
+    ] = None,
+) -> ConfiguredDeployment:
+    """Change how the agent of a deployment is run; what is left out stays as it is, and the former settings are kept.
+
+    Strategy, account and mode of a deployment never change.
+    """
+    with ctx.writing() as transaction:
+        connection = transaction.connection
+        target = deployment_named(connection, ctx.owner, deployment)
+        former = settings_of(ctx.view(connection), target)
+        if schedule is not None and schedule != "off":
+            parse_cron(schedule, now=ctx.now)
+        if card_type is not None and card_type != "none":
+            known_card_type(ctx.view(connection), card_type)
+        changes: dict[str, Any] = {
+            "runner": runner,
+            "model": None if model is None else checked_model_name(model, field="model"),
+            "default_prompt": default_prompt,
+            "schedule": schedule,
+            "card_type": card_type,
+            "review_decisions": review_decisions,
+            "timeout_seconds": timeout_seconds,
+            "tools": None if tools is None else checked_tools(tools),
+        }
+        given = {name: value for name, value in changes.items() if value is not None}
+        cleared = {name: None for name in ("runner", "card_type") if given.get(name) == "none"}
+        cleared |= {name: None for name in ("schedule",) if given.get(name) == "off"}
+        settings = replace(former, **{**given, **cleared})
+        refuse_incomplete(ctx, target, settings)
+        if settings != former:
+            settings = replace(settings, known_at=ctx.now, recorded_at=ctx.now)
+            transaction.revise(AGENT_SETTINGS, settings)
+        shared = session_of(ctx.view(connection), target.id).is_shared
+        if share_session is True and not shared:
+            share(transaction, ctx, target)
+        if share_session is False and shared:
+            add_event(transaction, ctx, target.id, "unshared")
+    changed = sorted(given) + (["share_session"] if share_session not in (None, shared) else [])
+    message = f"Changed {', '.join(changed)}." if changed else "Nothing was given, so nothing was changed."
+    return ConfiguredDeployment(
+        deployment=target.name,
+        settings=settings,
+        shares_session=shared if share_session is None else share_session,
+        message=message,
+    )
 
 
 def _add_or_replay(transaction: Transaction, owner: str, deployment: Deployment) -> Deployed:

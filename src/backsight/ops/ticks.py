@@ -74,6 +74,7 @@ from backsight.object_arguments import (
 )
 from backsight.operation import command, query
 from backsight.services.calls import resolve_calls
+from backsight.services.card_outcomes import resolve_open_cards
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named, the_deployment
 from backsight.services.id_prefixes import whole_id
@@ -380,7 +381,7 @@ def close_tick(
     response: Annotated[
         RecordedText | None, "The raw answer of the model, at most 100,000 characters; get_decision shows it."
     ] = None,
-    sim_run_id: Annotated[Key | None, "The simulation run that the tick belongs to."] = None,
+    simulation_id: Annotated[Key | None, "The simulation that the tick belongs to."] = None,
 ) -> ClosedTick:
     """Close a tick: record the decision, and update the ledger and every memory from the broker's snapshots.
 
@@ -426,7 +427,7 @@ def close_tick(
             ),
             citations=tuple(citations),
             response=response,
-            sim_run_id=sim_run_id,
+            simulation_id=simulation_id,
         )
         _check_snapshots(ctx, account, report)
         last = stored.last_of_account(connection, ctx.owner, target.account_id)
@@ -441,6 +442,7 @@ def close_tick(
         for series in closed_bars:
             add_bars(transaction, ctx.owner, series, recorded_at=ctx.now)
         resolve_calls(transaction, ctx.owner, by=at, recorded_at=ctx.now)
+        resolve_open_cards(transaction, ctx.owner, by=at, recorded_at=ctx.now)
         last_of_target = last
         if last is not None and last.deployment_id != target.id:
             last_of_target = stored.last_of_deployment(ctx.view(connection, at), target.id)

@@ -442,8 +442,8 @@ def remember_inaction(
 ) -> RememberedInaction:
     """Remember that a trade was deliberately not made, and why.
 
-    Call it when you could have traded and chose not to. The same reason again in the same symbol continues a run, and
-    the answer counts it.
+    Call it when you could have traded and chose not to. The same reason again in the same symbol continues a series,
+    and the answer counts it.
     """
     merged = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.writing() as transaction:
@@ -461,7 +461,7 @@ def remember_inaction(
             symbol=symbol,
             direction=direction,
             reason=reason,
-            run_id=inaction_id,
+            series_id=inaction_id,
             context=merged,
             market_context=market_context,
             confidence=confidence,
@@ -478,7 +478,11 @@ def remember_inaction(
     elif inaction.count > 1:
         message = f"Remembered: {inaction.count} times in a row for this reason.{note}"
     return RememberedInaction(
-        episode_id=inaction.run_id, count=inaction.count, known_at=inaction.known_at, replayed=replayed, message=message
+        episode_id=inaction.series_id,
+        count=inaction.count,
+        known_at=inaction.known_at,
+        replayed=replayed,
+        message=message,
     )
 
 

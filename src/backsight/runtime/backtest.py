@@ -1,4 +1,4 @@
-"""Backtests: an agent runs over past bars by the same ticks as live; equal runs leave equal rows."""
+"""Backtests: an agent runs over past bars by the same ticks as live; equal backtests leave equal rows."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,10 +36,10 @@ class SimulatedBroker(Broker, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacktestRun:
+class BacktestResult:
     """The result of a backtest."""
 
-    run_id: str
+    simulation_id: str
     ticks: int
     opened: int
     closed: int
@@ -80,12 +80,12 @@ def run_backtest(
     bars: Mapping[str, Sequence[Bar]],
     every: timedelta = timedelta(hours=1),
     progress: Progress = lambda *_: None,
-) -> BacktestRun:
+) -> BacktestResult:
     """Run an agent over stored bars; it decides at the end of every whole interval in which a bar closed."""
     moments = list(_moments(bars, every))
     if not moments:
         raise Invalid("no interval is complete; give more bars, or decide more often", field="bars")
-    run_id = derive_id("run", deployment, format_instant(moments[0]), format_instant(moments[-1]))
+    simulation_id = derive_id("simulation", deployment, format_instant(moments[0]), format_instant(moments[-1]))
     closes = {symbol: [bar.closes_at for bar in series] for symbol, series in bars.items()}
     last_at, opened, closed, start_equity = EPOCH, 0, 0, broker.snapshot().portfolio.equity
     equity: list[float] = []
@@ -96,13 +96,13 @@ def run_backtest(
         broker.advance(list(merge(*since_last, key=lambda bar: bar.closes_at)))
         clock.at = last_at = moment
         history = {symbol: bars[symbol][max(0, ends[symbol] - HISTORY) : ends[symbol]] for symbol in bars}
-        tick_input = TickInput(at=moment, bars=history, sim_run_id=run_id)
+        tick_input = TickInput(at=moment, bars=history, simulation_id=simulation_id)
         tick = run_tick(memory, broker, agent, tick_input, deployment=deployment)
         opened, closed = opened + len(tick.opened), closed + len(tick.closed)
         equity.append(tick.decision.equity)
         progress(number, len(moments))
-    return BacktestRun(
-        run_id=run_id,
+    return BacktestResult(
+        simulation_id=simulation_id,
         ticks=len(moments),
         opened=opened,
         closed=closed,

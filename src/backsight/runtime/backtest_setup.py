@@ -11,7 +11,7 @@ from backsight.core.reflection.cadence import parse_cadence
 from backsight.core.strategies import Cadence, Deployment, MemoryOverrides
 from backsight.importers.bars import read_bars
 from backsight.memory import Memory, PaperBroker, PaperTerms
-from backsight.runtime.backtest import BacktestRun, record_history, run_backtest
+from backsight.runtime.backtest import BacktestResult, record_history, run_backtest
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.load import CodedStrategy, load_agent, memory_for
 
@@ -94,10 +94,10 @@ def open_backtest(
 
 def run_setup(
     memory: Memory, clock: SimulatedClock, setup: BacktestSetup, *, progress: NamedProgress = lambda *_: None
-) -> tuple[Deployment, BacktestRun]:
-    """Fill an empty store and run the backtest in it; the deployment that traded, and the run."""
+) -> tuple[Deployment, BacktestResult]:
+    """Fill an empty store and run the backtest in it; the deployment that traded, and the result."""
     deployment, broker = open_backtest(memory, clock, setup, progress=progress)
-    run = run_backtest(
+    result = run_backtest(
         memory,
         clock,
         setup.agent,
@@ -107,7 +107,7 @@ def run_setup(
         every=setup.every,
         progress=lambda *counts: progress(f"Trading {setup.agent.name}", *counts),
     )
-    return deployment, run
+    return deployment, result
 
 
 def _read_all_bars(files: Sequence[Path], *, symbol: str | None, timezone: str) -> dict[str, Sequence[Bar]]:

@@ -9,7 +9,7 @@ from backsight.core.market import Bar
 from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import Cadence
 from backsight.memory import Memory, PaperTerms
-from backsight.runtime.backtest import BacktestRun, run_backtest
+from backsight.runtime.backtest import BacktestResult, run_backtest
 from backsight.runtime.backtest_setup import BacktestSetup, NamedProgress, open_backtest
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.load import example, load_agent
@@ -76,7 +76,7 @@ def fill(
     days: int = DAYS,
     every: timedelta = EVERY,
     progress: NamedProgress,
-) -> BacktestRun:
+) -> BacktestResult:
     """Fill an empty store: an example strategy trades a simulated year with its memory, which some days hold back."""
     agent = load_agent(f"{example('volatility_breakout.py')}:AdvisedBreakout")
     setup = BacktestSetup(

@@ -77,7 +77,7 @@ def replay(
             bars=closed,
             new_bars=new_bars,
             usd_rate=decision.usd_rate,
-            sim_run_id=decision.sim_run_id,
+            simulation_id=decision.simulation_id,
         )
         agent = ReplayAgent(decision, clock, _response_of(decision, responses or {}))
         run_tick(memory, broker, agent, tick, deployment=deployment)

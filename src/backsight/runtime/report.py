@@ -9,26 +9,26 @@ from backsight.core.statistics import rate_bounds
 from backsight.core.trades.summary import outcomes_in_words
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory
-from backsight.runtime.backtest import BacktestRun
+from backsight.runtime.backtest import BacktestResult
 from backsight.runtime.backtest_setup import BacktestSetup
 
 NAMED_EXITS = ("stop_loss", "take_profit", "liquidated", "external_flatten", "unexplained")
 
 
-def report_path(strategy: str, run: BacktestRun, text: str) -> str:
+def report_path(strategy: str, result: BacktestResult, text: str) -> str:
     """The path of a report in a workspace; equal reports have equal paths."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", strategy).strip("-") or "strategy"
-    span = f"{run.first_at:%Y%m%d}-{run.last_at:%Y%m%d}"
+    span = f"{result.first_at:%Y%m%d}-{result.last_at:%Y%m%d}"
     return f"artifacts/backtests/{plain[:60]}-{span}-{digest(text)[:8]}.md"
 
 
-def backtest_report(memory: Memory, setup: BacktestSetup, run: BacktestRun, *, deployment: str) -> str:
-    """The report of a run that is still in memory: its result, its strategy, its terms and the active lessons."""
+def backtest_report(memory: Memory, setup: BacktestSetup, result: BacktestResult, *, deployment: str) -> str:
+    """The report of a backtest that is still in memory: its result, its strategy, its terms and the active lessons."""
     agent = setup.agent
     note = memory.active_lessons(deployment=deployment, as_of=memory.now).note
     sections = [
         f"# Backtest of {agent.name}",
-        _list(_result(run, all_trades(memory, deployment))),
+        _list(_result(result, all_trades(memory, deployment))),
         _section("Thesis", [agent.thesis]),
         _section("Rules", agent.rules),
         _section("Avoid", agent.avoid),
@@ -58,12 +58,12 @@ def exit_counts(trades: Sequence[Trade]) -> dict[str, int]:
     return {reason: count for reason, count in counts.items() if count}
 
 
-def _result(run: BacktestRun, trades: Sequence[Trade]) -> dict[str, str]:
-    change = run.end_equity / run.start_equity - 1 if run.start_equity else 0.0
+def _result(result: BacktestResult, trades: Sequence[Trade]) -> dict[str, str]:
+    change = result.end_equity / result.start_equity - 1 if result.start_equity else 0.0
     lines = {
-        "period": f"{run.first_at:%Y-%m-%d} to {run.last_at:%Y-%m-%d}, {run.ticks:,} ticks",
-        "equity": f"{run.start_equity:,.2f} to {run.end_equity:,.2f} ({change:+.1%})",
-        "largest drawdown": f"{run.drawdown:.1%}",
+        "period": f"{result.first_at:%Y-%m-%d} to {result.last_at:%Y-%m-%d}, {result.ticks:,} ticks",
+        "equity": f"{result.start_equity:,.2f} to {result.end_equity:,.2f} ({change:+.1%})",
+        "largest drawdown": f"{result.drawdown:.1%}",
         "trades": f"{len(trades)} closed{_won(trades)}",
         "outcome": outcomes_in_words(trades),
         "exits": ", ".join(f"{reason} {count}" for reason, count in exit_counts(trades).items()),

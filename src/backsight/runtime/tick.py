@@ -33,7 +33,7 @@ class TickInput:
     """Bars among them that are not stored yet."""
     usd_rate: float | None = None
     """The value of one unit of the account's currency in dollars."""
-    sim_run_id: str | None = None
+    simulation_id: str | None = None
     since: FillMark | None = None
     """The last fill that the ledger has; None: the broker reports what is new since its previous snapshot."""
 
@@ -126,7 +126,7 @@ def _closing(tick: TickInput, before: BrokerSnapshot, decision: AgentDecision, *
         "cost": decision.cost,
         "citations": list(decision.citations),
         "response": None if decision.response is None else storable(decision.response),
-        "sim_run_id": tick.sim_run_id,
+        "simulation_id": tick.simulation_id,
     }
 
 
@@ -146,7 +146,7 @@ def storable(response: str, *, most: int = LONG_PROSE) -> str:
 def carry_out(broker: Broker, order: Order) -> ProposedOrder:
     """Submit an order, and return it with its verdict and the id that the broker gave it.
 
-    An error of the broker is a rejection: it ends neither the run nor the other orders of the decision.
+    An error of the broker is a rejection: it ends neither the loop nor the other orders of the decision.
     """
     try:
         result = broker.submit(order)

@@ -11,13 +11,16 @@ from backsight.core.errors import Invalid, Unavailable
 from backsight.core.ids import digest, plain
 from backsight.core.instants import CLOCK_SKEW, Horizon, format_instant
 from backsight.core.keys import Authority
-from backsight.ports import Clock, Randomness, Reflector
+from backsight.ports import AgentRunner, Clock, Randomness, Reflector
+from backsight.services.runs_in_progress import RunsInProgress
 from backsight.store import audit
 from backsight.store.database import Connection, Database
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
 if TYPE_CHECKING:
+    from backsight.core.agents.agent_settings import AgentSettings
+    from backsight.core.agents.request import AgentTool
     from backsight.services.library import Library
 
 
@@ -48,6 +51,15 @@ Reflectors = Callable[[str], Reflector]
 def no_reflectors(model: str) -> Reflector:
     """The default: raises `Unavailable`, because no language models were configured."""
     raise Unavailable(f"no language model is configured, so {model!r} cannot be asked; open the memory with reflectors")
+
+
+Runners = Callable[["AgentSettings"], AgentRunner]
+"""Returns the runner of an agent by its settings."""
+
+
+def no_runners(settings: "AgentSettings") -> AgentRunner:
+    """The default: raises `Unavailable`, because no runners were configured."""
+    raise Unavailable(f"no runner is configured, so {settings.runner!r} cannot be used; open the memory with runners")
 
 
 Progress = Callable[[str, int, int], None]
@@ -96,6 +108,13 @@ class Context:
         self.library = library
         self.progress = progress
         self.randomness: Randomness = NoRandomness()
+        self.runners: Runners = no_runners
+        self.in_progress = RunsInProgress()
+        """The runs that this process has started."""
+        self.environment: Mapping[str, str] = {}
+        """The variables that name this store to programs that agents use."""
+        self.on_text: Callable[[str], None] | None = None
+        """Receives the answer of an agent piece by piece; None: nobody reads along."""
         self.authority: Authority | None = None
         """What the caller may do; None in the process of the owner, who may do everything."""
         self.file_folders: tuple[str, ...] = ()
@@ -120,6 +139,10 @@ class Context:
     def arguments(self, *, without: Collection[str]) -> dict[str, object]:
         """The request's checked arguments as JSON values, except those named in `without`."""
         return {name: plain(value) for name, value in self._request.items() if name not in without}
+
+    def agent_tools(self, _names: Collection[str] | None) -> "tuple[AgentTool, ...]":
+        """The operations that an agent may call; None names those that a trader is offered."""
+        return ()
 
     def horizon(self, as_of: datetime | None, seen_at: datetime | None) -> Horizon:
         """The horizon of a read; by default everything known now."""

@@ -12,8 +12,10 @@ from backsight.core.memory.episodic import episode_id_of
 from backsight.importers.workspace import Workspace
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_episode_id, whole_id
+from backsight.store import agents as stored_agents
 from backsight.store import decisions as stored_decisions
 from backsight.store import documents as stored
+from backsight.store.agents import RUNS
 from backsight.store.database import Connection
 from backsight.store.decisions import DECISIONS
 from backsight.store.memories import current_episode
@@ -52,7 +54,13 @@ def new_writing(
 
 
 def known_run(connection: Connection, ctx: Context, run: str) -> str:
-    """The id of a recorded run: a tick, a call or a trade, by its id or the beginning of it; NotFound otherwise."""
+    """The id of a recorded run of an agent or of a tick, by its id or the beginning of it; NotFound otherwise.
+
+    An agent that reports neither names a run by the call or the trade that it recorded in it.
+    """
+    agent_run = whole_id(connection, ctx.owner, RUNS, run, field="run")
+    if stored_agents.run(connection, ctx.owner, agent_run) is not None:
+        return agent_run
     tick = whole_id(connection, ctx.owner, DECISIONS, run, field="run")
     if stored_decisions.decision(connection, ctx.owner, tick) is not None:
         return tick
@@ -60,7 +68,8 @@ def known_run(connection: Connection, ctx: Context, run: str) -> str:
     if any(current_episode(connection, ctx.owner, each) is not None for each in (episode, episode_id_of(run))):
         return run
     raise NotFound(
-        f"no run {run[:40]!r} is recorded; give the id of a tick, a call or a trade that is recorded", field="run"
+        f"no run {run[:40]!r} is recorded; give the id of a run, a tick, a call or a trade that is recorded",
+        field="run",
     )
 
 

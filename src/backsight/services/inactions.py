@@ -8,7 +8,16 @@ from backsight.core.memory.episodic import Episode, continues
 from backsight.store import memories as stored
 from backsight.store.transaction import Transaction
 
-SET_BY_STORE = ("run_id", "count", "ended_at", "first_known_at", "sequence", "archived_at", "known_at", "recorded_at")
+SET_BY_STORE = (
+    "series_id",
+    "count",
+    "ended_at",
+    "first_known_at",
+    "sequence",
+    "archived_at",
+    "known_at",
+    "recorded_at",
+)
 """Fields of an inaction that the clock or the row before set, not the caller."""
 
 
@@ -24,7 +33,7 @@ def add_inaction(transaction: Transaction, inaction: Episode) -> tuple[Episode, 
         return former, True
     latest = stored.latest_episode(connection, owner, inaction.deployment_id, inaction.symbol)
     if latest is not None and continues(latest, reason=inaction.reason or ""):
-        inaction = replace(inaction, run_id=latest.run_id, count=latest.count + 1)
+        inaction = replace(inaction, series_id=latest.series_id, count=latest.count + 1)
     inaction = _completed(inaction, at=inaction.known_at)
     transaction.add(stored.EPISODES, inaction)
     return inaction, False

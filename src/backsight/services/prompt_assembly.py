@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
+from backsight.core.agents.review import line_of
 from backsight.core.context import ContextVector
 from backsight.core.decision import MEMORY, SYSTEM, Decision, Prompt, Segment, SegmentTokens
 from backsight.core.errors import BacksightError
@@ -17,6 +18,7 @@ from backsight.core.portfolio import Account, Direction, Portfolio
 from backsight.core.prompts.account import Cap, last_decision, last_lines, portfolio_and_caps
 from backsight.core.prompts.amounts import instant
 from backsight.core.prompts.budget import FittedPrompt, Part, fit_to_budget, tokens_of
+from backsight.core.prompts.decisions import decisions_under_review
 from backsight.core.prompts.lessons import lessons_section, read_lessons
 from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
 from backsight.core.prompts.sections import Section
@@ -68,10 +70,13 @@ from backsight.services.recall import (
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
 from backsight.store import trades as stored_trades
+from backsight.store.agent_sessions import agent_settings
 from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
 LOG = logging.getLogger("backsight")
+REVIEWED = 5
+"""How many previous decisions are reviewed."""
 RECALLED = 3
 """How many episodes are recalled for a symbol."""
 MOST_SYMBOLS = 8
@@ -150,6 +155,8 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
         lessons if lessons is not None and segment.name == "lessons" else segment for segment in system
     ]
     parts += _message(request, memory, recalls)
+    if is_shown:
+        parts += _reviewed(request)
     if protocol is not None:
         parts.append(protocol.section)
     prompt = fit_to_budget(parts, budget=request.budget)
@@ -169,6 +176,19 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
         citations=() if protocol is None else _citations(protocol, prompt),
         lessons_hash=note.content_hash if note is not None and has_lessons else None,
     )
+
+
+def _reviewed(request: PromptRequest) -> list[Part]:
+    """The review of previous decisions, if the deployment's owner switched it on."""
+    view, deployment = request.view, request.deployment
+    settings = agent_settings(view, deployment.id)
+    if settings is None or not settings.review_decisions:
+        return []
+    from backsight.services.decision_review import review_decisions  # few deployments review their decisions
+
+    review = review_decisions(view, deployment, limit=REVIEWED)
+    lines = [line_of(each, now=request.at) for each in review.decisions]
+    return [decisions_under_review(lines, tally=review.tally.sentence if review.tally.resolved else "")]
 
 
 def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start_equity: float | None) -> RiskState:

@@ -6,12 +6,14 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import NamedTuple
 
+from backsight.core.agents.run import AgentRun
 from backsight.core.decision import OURS, Decision, Segment
 from backsight.core.documents.citation import Source
 from backsight.core.documents.document import ChangeStamp, LoadedDocument
 from backsight.core.documents.trace import (
     Folder,
-    Run,
+    RunTranscript,
+    TickTranscript,
     call_entry,
     decision_entry,
     decisions_document,
@@ -23,6 +25,7 @@ from backsight.core.prompts.account import portfolio_and_caps
 from backsight.core.reflection.reviews import PERIODS, Period, period_end, period_name, render_review
 from backsight.core.strategies import Deployment
 from backsight.services.reviews import read_results
+from backsight.store import agents as stored_agents
 from backsight.store import bars as stored_bars
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
@@ -60,7 +63,7 @@ def traces(connection: Connection, owner: str, *, now: datetime) -> dict[str, Tr
     ticks, calls = stored_decisions.marks(connection, owner), stored_memories.call_marks(connection, owner)
     for deployment_id, day, stamp in _by_day([*ticks, *calls]):
         add("decisions", deployment_id, day.isoformat(), day, stamp, _decisions)
-    for deployment_id, day, stamp in _by_day(ticks):
+    for deployment_id, day, stamp in _by_day([*ticks, *stored_agents.run_marks(connection, owner)]):
         add("runs", deployment_id, day.isoformat(), day, stamp, _runs)
     for deployment_id, period, end, stamp in _by_period(stored_trades.close_marks(connection, owner), now):
         name = f"{period}/{period_name(period, end)}"
@@ -135,13 +138,36 @@ def _runs(connection: Connection, deployment: Deployment, day: date) -> str:
     ticks = _ticks(connection, deployment, day)
     hashes = {each for tick in ticks for each in (*tick.shown, tick.response_hash) if each is not None}
     segments = stored_decisions.segments(connection, deployment.owner_id, hashes)
-    return runs_document((_run(connection, deployment, tick, segments) for tick in ticks), day.isoformat())
+    start = _midnight(day)
+    runs = stored_agents.runs_between(connection, deployment.owner_id, deployment.id, start, start + timedelta(days=1))
+    transcripts = [_tick_transcript(connection, deployment, tick, segments) for tick in ticks]
+    return runs_document(transcripts, map(_run_transcript, runs), day.isoformat())
 
 
-def _run(connection: Connection, deployment: Deployment, tick: Decision, segments: Mapping[str, Segment]) -> Run:
+def _run_transcript(run: AgentRun) -> RunTranscript:
+    tokens = (run.input_tokens, run.output_tokens)
+    details = {
+        "run": run.id,
+        "status": run.status,
+        "error": run.error,
+        "re-examines": run.parent_id,
+        "model": run.model,
+        "tokens": None if tokens == (None, None) else f"{tokens[0] or 0} in, {tokens[1] or 0} out",
+        "cost": None if run.cost is None else f"{run.cost:g}",
+        "card": run.card_type,
+        "result": run.result,
+        "does not fit": run.misfit,
+    }
+    parts = (("prompt", run.prompt), ("output", run.output or ""))
+    return RunTranscript(at=run.started_at, kind=run.kind, details=details, parts=parts)
+
+
+def _tick_transcript(
+    connection: Connection, deployment: Deployment, tick: Decision, segments: Mapping[str, Segment]
+) -> TickTranscript:
     prompt = [segments[segment_hash] for segment_hash in tick.shown if segment_hash in segments]
     response = None if tick.response_hash is None else segments.get(tick.response_hash)
-    return Run(
+    return TickTranscript(
         decision=tick,
         caller_segments=tuple(segment for segment in prompt if segment.name not in OURS),
         memory_segments=tuple(segment.name for segment in prompt if segment.name in OURS),

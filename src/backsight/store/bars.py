@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import CompoundSelect, Connection, Select, bindparam, func, select, union_all
+from sqlalchemy import CompoundSelect, Connection, Select, bindparam, func, or_, select, union_all
 
 from backsight.core.audit import AuditBatch
 from backsight.core.instants import Horizon, format_instant
@@ -256,6 +256,23 @@ def range_between(view: View, *, symbol: str, interval_seconds: int, since: date
     values = parameters(view.owner, view.horizon, symbol=symbol, seconds=interval_seconds, since=since, last=last)
     high, low, bars = view.connection.execute(_RANGE, values).one()
     return PriceRange(high=high or 0.0, low=low or 0.0, bars=bars)
+
+
+def first_bars(view: View, *, symbol: str, interval_seconds: int, since: datetime, limit: int) -> list[Bar]:
+    """The first bars of a symbol that opened at or after an instant, oldest first, if they were known then."""
+    where = [*matching(BARS, symbol=symbol, interval_seconds=interval_seconds), _C.opened_at >= since]
+    statement = _PRICES.where(_C.owner_id == view.owner, *where, *within(BARS, view.horizon))
+    return _bars(view.connection.execute(statement.order_by(_C.opened_at).limit(limit)), symbol, interval_seconds)
+
+
+def first_reaching(
+    view: View, *, symbol: str, interval_seconds: int, after: datetime, low: float, high: float
+) -> list[Bar]:
+    """The first bar of a symbol that opened after an instant and reaches one of two prices; empty if there is none."""
+    where = [*matching(BARS, symbol=symbol, interval_seconds=interval_seconds), _C.opened_at > after]
+    reaching = or_(_C.low <= low, _C.high >= high)
+    statement = _PRICES.where(_C.owner_id == view.owner, *where, reaching, *within(BARS, view.horizon))
+    return _bars(view.connection.execute(statement.order_by(_C.opened_at).limit(1)), symbol, interval_seconds)
 
 
 def bars_between(

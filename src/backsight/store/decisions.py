@@ -92,6 +92,15 @@ def decision_then(view: View, decision_id: str) -> Decision | None:
     return fetch_one(view.connection, DECISIONS, owned(DECISIONS, view.owner, *where))
 
 
+def decisions_by_id(view: View, ids: Collection[str]) -> dict[str, Decision]:
+    """Decisions by id, of those that were known then."""
+    by_id: dict[str, Decision] = {}
+    for batch in in_batches(ids):
+        statement = owned(DECISIONS, view.owner, _C.id.in_(batch), *within(DECISIONS, view.horizon))
+        by_id |= {each.id: each for each in fetch(view.connection, DECISIONS, statement)}
+    return by_id
+
+
 def last_of_account(connection: Connection, owner: str, account_id: str) -> LastTick | None:
     """The account's last tick."""
     written: LastTick | None = get(connection, owner, ("last tick", account_id), (DECISIONS,))

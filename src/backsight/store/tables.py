@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from backsight.store.agent_sessions import AGENT_SETTINGS, SESSION_EVENTS
+from backsight.store.agents import CARD_TYPES, RUNS
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, PLACED_ORDERS, SEGMENTS
@@ -13,6 +15,7 @@ from backsight.store.keys import KEYS
 from backsight.store.mapping import Noun, define_indexes
 from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
 from backsight.store.notes import NOTES, PROPOSALS, REFLECTIONS
+from backsight.store.outcomes import OUTCOMES
 from backsight.store.plans import PLAN_EVENTS, PLANS
 from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
@@ -44,6 +47,11 @@ CURRENT: tuple[Noun[Any], ...] = (
     REFLECTIONS,
     PROPOSALS,
     WRITINGS,
+    RUNS,
+    CARD_TYPES,
+    OUTCOMES,
+    SESSION_EVENTS,
+    AGENT_SETTINGS,
     KEYS,
     VERIFICATIONS,
     USER_FACTS,

@@ -12,7 +12,7 @@ from backsight.core.instants import format_instant
 from backsight.core.trades.summary import outcomes_in_words
 from backsight.importers.workspace import workspace_at
 from backsight.memory import Memory, open_simulation
-from backsight.runtime.backtest import BacktestRun
+from backsight.runtime.backtest import BacktestResult
 from backsight.runtime.backtest_setup import BacktestRequest, prepare_backtest, run_setup
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.report import all_trades, backtest_report, exit_counts, report_path
@@ -39,20 +39,20 @@ def show_backtest(
     setup = prepare_backtest(request)
     clock, watch = SimulatedClock(setup.start), Stopwatch()
     with open_simulation(clock, actor="backtest") as memory, progress_bar() as progress:
-        deployment, run = run_setup(memory, clock, setup, progress=progress)
+        deployment, result = run_setup(memory, clock, setup, progress=progress)
         written = None
         if report is not None or workspace is not None:
-            text = backtest_report(memory, setup, run, deployment=deployment.name)
-            path = report_path(setup.agent.name, run, text)
+            text = backtest_report(memory, setup, result, deployment=deployment.name)
+            path = report_path(setup.agent.name, result, text)
             written = _write_report(text, file=report, workspace=workspace, path=path)
         if store is not None:
             memory.save(store)
         if as_json:
-            result = run_as_json(memory, run, deployment=deployment.name)
+            described = result_as_json(memory, result, deployment=deployment.name)
             files = {"store": None if store is None else str(store), "report": written}
-            click.echo(json.dumps(result | files, ensure_ascii=False, indent=2))
+            click.echo(json.dumps(described | files, ensure_ascii=False, indent=2))
             return
-        show_run(memory, run, deployment=deployment.name, seconds=watch.seconds)
+        show_result(memory, result, deployment=deployment.name, seconds=watch.seconds)
         if setup.cadence.kind != "off":
             show_lessons(memory, deployment=deployment.name)
         if written is not None:
@@ -61,41 +61,41 @@ def show_backtest(
             console().print(Text(f"Store saved to {store}: backsight --url sqlite:///{store} trades list"))
 
 
-def run_as_json(memory: Memory, run: BacktestRun, *, deployment: str) -> dict[str, Any]:
-    """The result of a run as JSON."""
+def result_as_json(memory: Memory, result: BacktestResult, *, deployment: str) -> dict[str, Any]:
+    """The result of a backtest as JSON."""
     trades = all_trades(memory, deployment)
-    lessons = memory.active_lessons(deployment=deployment, as_of=run.last_at).note
+    lessons = memory.active_lessons(deployment=deployment, as_of=result.last_at).note
     return {
         "deployment": deployment,
-        "run_id": run.run_id,
-        "first_at": format_instant(run.first_at),
-        "last_at": format_instant(run.last_at),
-        "ticks": run.ticks,
+        "simulation_id": result.simulation_id,
+        "first_at": format_instant(result.first_at),
+        "last_at": format_instant(result.last_at),
+        "ticks": result.ticks,
         "trades": len(trades),
         "won": sum(trade.won for trade in trades),
         "net": sum(trade.money or 0.0 for trade in trades),
         "exits": exit_counts(trades),
-        "start_equity": run.start_equity,
-        "end_equity": run.end_equity,
-        "drawdown": run.drawdown,
+        "start_equity": result.start_equity,
+        "end_equity": result.end_equity,
+        "drawdown": result.drawdown,
         "lessons": [] if lessons is None else [bullet.text for bullet in lessons.bullets],
     }
 
 
-def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: float) -> None:
-    """Print the result of a run in a few lines, each number with its sample size."""
+def show_result(memory: Memory, result: BacktestResult, *, deployment: str, seconds: float) -> None:
+    """Print the result of a backtest in a few lines, each number with its sample size."""
     to = console()
     trades = all_trades(memory, deployment)
     won = sum(trade.won for trade in trades)
     net = sum(trade.money or 0.0 for trade in trades)
-    change = run.end_equity - run.start_equity
-    to.print(Text.assemble(("equity   ", "bold"), sparkline(run.equity)))
+    change = result.end_equity - result.start_equity
+    to.print(Text.assemble(("equity   ", "bold"), sparkline(result.equity)))
     to.print(
         Text.assemble(
             ("         ", ""),
-            f"{run.start_equity:,.0f} → {run.end_equity:,.0f} ",
-            signed(f"({change / run.start_equity:+.1%})", change),
-            f", largest drawdown {run.drawdown:.1%}",
+            f"{result.start_equity:,.0f} → {result.end_equity:,.0f} ",
+            signed(f"({change / result.start_equity:+.1%})", change),
+            f", largest drawdown {result.drawdown:.1%}",
         )
     )
     rate = f", {won} won ({won / len(trades):.0%})" if trades else ""
@@ -105,8 +105,8 @@ def show_run(memory: Memory, run: BacktestRun, *, deployment: str, seconds: floa
     to.print(Text.assemble(("exits    ", "bold"), exits))
     size = memory.database.size
     store_size = "" if size is None else f", store {size / 1e6:.0f} MB"
-    speed = f"{run.ticks:,} ticks in {seconds:.1f} s ({run.ticks / seconds:.0f} a second){store_size}"
-    to.print(Text.assemble(("run      ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
+    speed = f"{result.ticks:,} ticks in {seconds:.1f} s ({result.ticks / seconds:.0f} a second){store_size}"
+    to.print(Text.assemble(("speed    ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
 
 
 def _write_report(text: str, *, file: Path | None, workspace: str | None, path: str) -> str:

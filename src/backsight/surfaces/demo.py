@@ -16,10 +16,10 @@ from backsight.core.context import ContextVector
 from backsight.memory import Memory, open_memory
 from backsight.ops.ticks import ContextPreview
 from backsight.runtime import demo
-from backsight.runtime.backtest import BacktestRun
+from backsight.runtime.backtest import BacktestResult
 from backsight.runtime.clock import SimulatedClock
 from backsight.settings import Settings
-from backsight.surfaces.backtest import run_as_json, show_run
+from backsight.surfaces.backtest import result_as_json, show_result
 from backsight.surfaces.brief import Reference
 from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.progress import Stopwatch, progress_bar
@@ -31,10 +31,10 @@ STORE, WORKSPACE = "store.db", "workspace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemoRun:
-    """A run of the demonstration, and how long it took."""
+class DemoResult:
+    """The backtest of the demonstration, and how long it took."""
 
-    run: BacktestRun
+    result: BacktestResult
     seconds: float
 
 
@@ -93,7 +93,7 @@ def show_demo(*, seed: int, days: int, folder: Path) -> Iterator[Memory]:
         if made is None:
             to.print(f"The demo of {place.path} as it is; to make a new one, remove it first: {place.removal}")
         else:
-            show_run(memory, made.run, deployment=demo.DEPLOYMENT, seconds=made.seconds)
+            show_result(memory, made.result, deployment=demo.DEPLOYMENT, seconds=made.seconds)
         _show_recall(to, memory)
         _show_prompt(to, _last_prompt(memory))
         to.print("\n[bold]Audit of every row[/bold]")
@@ -119,14 +119,14 @@ def describe_demo(*, seed: int, days: int, folder: Path) -> Iterator[tuple[Memor
                 "workspace": str(place.workspace),
                 "deployment": demo.DEPLOYMENT,
                 "existed": made is None,
-                "run": None if made is None else run_as_json(memory, made.run, deployment=demo.DEPLOYMENT),
+                "backtest": None if made is None else result_as_json(memory, made.result, deployment=demo.DEPLOYMENT),
                 "commands": place.commands(),
                 "removal": place.removal,
             },
         )
 
 
-def fill_folder(place: DemoFolder, *, seed: int, days: int) -> DemoRun | None:
+def fill_folder(place: DemoFolder, *, seed: int, days: int) -> DemoResult | None:
     """Trade the demonstration in memory and save its store; None if the folder has a store already.
 
     The file gets its name when it is whole, so that an interrupted demonstration is made again.
@@ -138,12 +138,12 @@ def fill_folder(place: DemoFolder, *, seed: int, days: int) -> DemoRun | None:
     settings = Settings(url="sqlite://", actor="demo", workspace=str(place.workspace))
     with open_memory(settings=settings, clock=clock) as memory, progress_bar() as progress:
         memory.reindex()
-        run = demo.fill(memory, clock, seed=seed, days=days, progress=progress)
+        result = demo.fill(memory, clock, seed=seed, days=days, progress=progress)
         unfinished = place.path / f"{STORE}.unfinished"
         unfinished.unlink(missing_ok=True)
         memory.save(unfinished)
     unfinished.rename(place.store)
-    return DemoRun(run=run, seconds=watch.seconds)
+    return DemoResult(result=result, seconds=watch.seconds)
 
 
 def _last_prompt(memory: Memory) -> ContextPreview:

@@ -156,6 +156,11 @@ DECISIONS = {
     "reason": lambda decision: decision.reason or decision.verdict.detail or "",
     **columns("id: {id:id}"),
 }
+RUNS = columns("at | kind | deployment | status | headline | model | >cost: {cost:.4f} | id: {id:id}")
+RUN_VALUES = {
+    **columns("kind | status | started: {started_at} | ended: {ended_at} | card: {card_type} | model"),
+    **columns("tokens read: {input_tokens} | tokens written: {output_tokens} | cost: {cost:.4f} | id: {id:id}"),
+}
 PROPOSED = {
     **columns("symbol: {order.symbol} | >quantity: {order.quantity:price}"),
     "verdict": lambda proposal: " ".join(filter(None, (proposal.verdict.kind, proposal.verdict.rule))),
@@ -461,6 +466,11 @@ def _chain(answer: Any) -> str:
 
     export = OPERATIONS["export_audit"].as_json(answer)
     return "\n".join(json.dumps(link, ensure_ascii=False) for link in [*export["links"], {"head": export["head"]}])
+
+
+def _listed_runs(page: Any) -> str:
+    more = "; there are more" if page.next_cursor else ""
+    return f"{count_of(len(page.runs), 'run')}, newest first{more}."
 
 
 def _more_orders(decision: Any) -> str:
@@ -787,6 +797,22 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
                 "judged at: {due_at} | id: {id:id}"
             ),
         ),
+    ),
+    "RecordedRun": (Line("{message}"), Values("run", RUN_VALUES)),
+    "RunPage": (
+        Line(lambda answer: answer.message or _listed_runs(answer)),
+        Rows("runs", RUNS),
+        MORE,
+    ),
+    "RunDetail": (
+        Line("{message}"),
+        Values("run", {**RUN_VALUES, **columns("result | does not fit: {misfit} | output")}),
+        Rows("tick", DECISIONS),
+        Each("re_examinations", "re-examined by {}", most=FINDINGS_SHOWN),
+    ),
+    "SavedCardType": (
+        _done("Saved the card type {card_type.name}."),
+        Rows("card_type.fields", columns("name | type | required | role | choices"), name="fields"),
     ),
     "DecisionPage": (
         _list("decisions", "decision", order="newest first"),

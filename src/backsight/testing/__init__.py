@@ -145,7 +145,7 @@ def an_episode(number: int = 1, *, pnl_r: float | None = 1.0, **changes: Any) ->
         "mode": "live",
         "symbol": "XAUUSD",
         "direction": "long",
-        "run_id": f"episode-{number:06d}",
+        "series_id": f"episode-{number:06d}",
         "context": ContextVector(),
         "entry_price": 5175.0,
         "exit_price": 5190.5,

@@ -50,7 +50,7 @@ def an_episode(number: int = 0, *, r: float = 1.0, at: datetime | None = None, *
     context = {name: changes.pop(name, None) for name in ("regime", "volatility_regime", "session")}
     fields |= {"owner_id": "ana", "id": f"e{number:05}", "kind": "trade", "strategy_name": "IM", "mode": "live"}
     fields |= {"symbol": "BTC", "count": 1, "tags": (), "pnl": 100 * r, "outcome": Outcome(value=r, unit="R")}
-    fields |= {"deployment_id": "d", "run_id": f"e{number:05}", "context": ContextVector(**context)}
+    fields |= {"deployment_id": "d", "series_id": f"e{number:05}", "context": ContextVector(**context)}
     return Episode(**(fields | {"ended_at": at, "first_known_at": at, "known_at": at, "recorded_at": at} | changes))
 
 

@@ -1,6 +1,6 @@
 """Sends one question to a language model of any provider, and returns its bullets.
 
-The only module that imports pydantic-ai; it needs the extra `models`.
+It imports pydantic-ai, which needs the extra `models`.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ def ask(question: str, *, instructions: str, endpoint: Endpoint, timeout: float,
     settings = ModelSettings(max_tokens=max_tokens, timeout=timeout, max_retries=0)
 
     async def call_model() -> WrittenLessons:
-        model = _model(endpoint)
+        model = language_model(endpoint)
         agent = Agent(model, output_type=_shape(endpoint), instructions=system, retries=ATTEMPTS - 1)
         limits = UsageLimits(request_limit=ATTEMPTS)
         async with model:
@@ -114,7 +114,7 @@ def ask(question: str, *, instructions: str, endpoint: Endpoint, timeout: float,
         written = _run(call_model)
     except (AgentRunError, UserError, ImportError) as error:
         figures = _usage_figures(usage, endpoint, seconds=time.perf_counter() - began)
-        raise ReflectorUnavailable(_reason(error, endpoint), **figures) from error
+        raise ReflectorUnavailable(reason_of(error, endpoint), **figures) from error
     figures = _usage_figures(usage, endpoint, seconds=time.perf_counter() - began)
     return ReflectorAnswer(bullets=written.bullets, model=endpoint.model, **figures)
 
@@ -138,7 +138,7 @@ def _run(run: Callable[[], Coroutine[Any, Any, WrittenLessons]]) -> WrittenLesso
         return executor.submit(lambda: asyncio.run(run())).result()
 
 
-def _model(endpoint: Endpoint) -> Model[Any]:
+def language_model(endpoint: Endpoint) -> Model[Any]:
     """The model of an OpenAI-compatible server, or of a provider."""
     provider, _, name = endpoint.model.partition(":")
     if endpoint.base_url is not None:
@@ -183,7 +183,7 @@ def _usage_figures(usage: RunUsage, endpoint: Endpoint, *, seconds: float) -> _U
     }
 
 
-def _reason(error: Exception, endpoint: Endpoint) -> str:
+def reason_of(error: Exception, endpoint: Endpoint) -> str:
     """Why there is no answer and what to do, without the API key."""
     why, remedy = next(((why, remedy) for kind, why, remedy in REASONS if isinstance(error, kind)), DEFAULT_REASON)
     at = f" at {endpoint.base_url}" if endpoint.base_url and "@" not in endpoint.base_url else ""

@@ -79,8 +79,8 @@ def decisions_document(entries: Iterable[TraceEntry], day: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One run of an agent: its input, its account and its decision."""
+class TickTranscript:
+    """One tick of an agent: its input, its account and its decision."""
 
     decision: Decision
     caller_segments: tuple[Segment, ...]
@@ -96,13 +96,41 @@ class Run:
     """The model's raw answer; None if it was not reported."""
 
 
-def runs_document(runs: Iterable[Run], day: str) -> str:
-    """The runs of a day in Markdown, one section each, oldest first."""
-    ordered = sorted(runs, key=lambda run: (run.decision.at, run.decision.sequence))
-    return f"# Runs of {day}\n\n" + "\n".join("\n".join(_run_section(run)) for run in ordered)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTranscript:
+    """One run of an agent that is not a tick: its prompt, its output and its result."""
+
+    at: datetime
+    kind: str
+    details: Mapping[str, str | None]
+    """Values by name; None is left out."""
+    parts: tuple[tuple[str, str], ...]
+    """Texts with their headings, like the prompt and the output."""
 
 
-def _run_section(run: Run) -> Iterator[str]:
+def runs_document(ticks: Iterable[TickTranscript], runs: Iterable[RunTranscript], day: str) -> str:
+    """The ticks and the other runs of a day in Markdown, one section each, oldest first."""
+    sections = [((tick.decision.at, tick.decision.sequence), _tick_section(tick)) for tick in ticks]
+    sections += [((run.at, 0), _run_section(run)) for run in runs]
+    ordered = sorted(sections, key=lambda section: section[0])
+    return f"# Runs of {day}\n\n" + "\n".join("\n".join(section) for _, section in ordered)
+
+
+def _run_section(run: RunTranscript) -> Iterator[str]:
+    yield f"## {format_instant(run.at)} {run.kind}"
+    yield ""
+    yield from _bullets(run.details)
+    yield from _quoted(run.parts)
+    yield ""
+
+
+def _quoted(parts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, text in parts:
+        if text.strip():
+            yield from ("", f"### {_one_line(name)}", "", *(f"> {line}".rstrip() for line in text.splitlines()))
+
+
+def _tick_section(run: TickTranscript) -> Iterator[str]:
     decision, entry = run.decision, decision_entry(run.decision, run.strategy_name)
     yield _heading(entry)
     yield ""
@@ -119,9 +147,7 @@ def _run_section(run: Run) -> Iterator[str]:
     yield from _bullets(about)
     given = [(segment.name, segment.text) for segment in run.caller_segments]
     parts = [("market", run.market), *given, ("account", run.account), ("answer of the model", run.response or "")]
-    for name, text in parts:
-        if text.strip():
-            yield from ("", f"### {_one_line(name)}", "", *(f"> {line}".rstrip() for line in text.splitlines()))
+    yield from _quoted(parts)
     outcome = {**entry.details, "opened": ", ".join(decision.opened), "closed": ", ".join(decision.closed)}
     yield from ("", "### decision", "", *_bullets({"verdict": entry.kind, **outcome}), "")
 

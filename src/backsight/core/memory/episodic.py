@@ -35,7 +35,7 @@ class Episode:
     """When the horizon of a call ends; None once it is judged, or cannot be judged."""
     not_judged: str | None = None
     """Why a call has no outcome although its horizon is over."""
-    run_id: str
+    series_id: str
     """The id of the first of consecutive inactions with the same symbol and reason; else the id of the episode."""
     count: int = 1
     """The number of consecutive inactions up to this episode, inclusive."""
@@ -146,7 +146,7 @@ def episode_of_trade(trade: Trade) -> Episode:
         mode=trade.mode,
         symbol=trade.symbol,
         direction=trade.direction,
-        run_id=episode_id,
+        series_id=episode_id,
         context=trade.context,
         market_context=trade.market_context,
         entry_price=trade.entry_price,

@@ -1,0 +1,1 @@
+"""Runners: adapters that ask an agent."""

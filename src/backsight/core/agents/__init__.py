@@ -1,0 +1,1 @@
+"""Agents that are asked and remembered: their runs, their result cards, and what became of them."""

@@ -1,0 +1,49 @@
+"""Stored settings of agents, and the events of the sessions that their chats and heartbeats share."""
+
+from sqlalchemy import Connection, func, select
+
+from backsight.core.agents.agent_settings import AgentSettings
+from backsight.core.agents.session import SessionEvent
+from backsight.store.mapping import noun
+from backsight.store.reading import fetch, fetch_one, known, owned, within
+from backsight.store.view import View
+
+SESSION_EVENTS = noun(
+    SessionEvent,
+    "session_events",
+    key=("deployment_id", "sequence"),
+    within={"deployments": ("deployment_id",)},
+)
+AGENT_SETTINGS = noun(
+    AgentSettings,
+    "agent_settings",
+    key=("deployment_id",),
+    within={"deployments": ("deployment_id",)},
+    revised=True,
+)
+_E = SESSION_EVENTS.table.c
+
+
+def session_events(view: View, deployment_id: str) -> list[SessionEvent]:
+    """The events of a deployment's session, in their order."""
+    where = (_E.deployment_id == deployment_id, *within(SESSION_EVENTS, view.horizon))
+    return fetch(view.connection, SESSION_EVENTS, owned(SESSION_EVENTS, view.owner, *where).order_by(_E.sequence))
+
+
+def next_sequence(connection: Connection, owner: str, deployment_id: str) -> int:
+    """The number of the next event of a deployment's session."""
+    last = select(func.max(_E.sequence)).where(_E.owner_id == owner, _E.deployment_id == deployment_id)
+    number = connection.execute(last).scalar()
+    return 0 if number is None else number + 1
+
+
+def agent_settings(view: View, deployment_id: str) -> AgentSettings | None:
+    """The settings of a deployment's agent; None if they were never changed."""
+    statement = known(AGENT_SETTINGS, view.owner, view.horizon, lambda c: [c.deployment_id == deployment_id])
+    return fetch_one(view.connection, AGENT_SETTINGS, statement)
+
+
+def scheduled_agents(view: View) -> list[AgentSettings]:
+    """The settings of all agents that have a schedule, by deployment."""
+    statement = known(AGENT_SETTINGS, view.owner, view.horizon, lambda c: [c.schedule.is_not(None)])
+    return sorted(fetch(view.connection, AGENT_SETTINGS, statement), key=lambda each: each.deployment_id)
