@@ -74,6 +74,62 @@ def cancel_plan(page: PageRequest) -> Response:
     return _back(page)
 
 
+def add_fact(page: PageRequest) -> Response:
+    page.memory.add_fact(fact=_field(page, "fact"), **_topic(page))
+    return _back(page)
+
+
+def _topic(page: PageRequest) -> dict[str, str]:
+    topic = page.form.get("topic", "").strip()
+    return {"topic": topic} if topic else {}
+
+
+def edit_fact(page: PageRequest) -> Response:
+    text = _field(page, "fact").replace("\r\n", "\n")
+    page.memory.edit_fact(fact_id=_field(page, "fact_id"), fact=text, **_topic(page))
+    return _back(page)
+
+
+def set_fact_confidence(page: PageRequest) -> Response:
+    page.memory.set_fact_confidence(fact_id=_field(page, "fact_id"), confidence=_field(page, "confidence"))
+    return _back(page)
+
+
+def archive_fact(page: PageRequest) -> Response:
+    page.memory.forget(fact_id=_field(page, "fact_id"), reason="user_deleted")
+    return _back(page)
+
+
+def restore_fact(page: PageRequest) -> Response:
+    page.memory.restore_fact(fact_id=_field(page, "fact_id"))
+    return _back(page)
+
+
+def erase_fact(page: PageRequest) -> Response:
+    if page.form.get("confirm", "").strip().lower() != "erase":
+        raise Invalid("is not 'erase'; type it to confirm", field="confirm")
+    page.memory.erase_fact(fact_id=_field(page, "fact_id"))
+    return _back(page)
+
+
+def session(page: PageRequest) -> Response:
+    """Share, unshare or reset the session of a deployment's agent."""
+    deployment = _field(page, "of_deployment")
+    match _choice(page, ("share", "unshare", "reset")):
+        case "share":
+            page.memory.share_session(deployment=deployment)
+        case "unshare":
+            page.memory.unshare_session(deployment=deployment)
+        case _:
+            page.memory.reset_session(deployment=deployment)
+    return _back(page)
+
+
+def re_examine(page: PageRequest) -> Response:
+    page.memory.re_examine(run=_field(page, "run"))
+    return _back(page)
+
+
 def verify(page: PageRequest) -> Response:
     if not page.is_owner:
         raise Refused("only the owner verifies the store; sign in", field="authorization")
@@ -87,5 +143,13 @@ FORMS: Mapping[str, Callable[[PageRequest], Response]] = {
     "decide-edit": decide_edit,
     "retire-belief": retire_belief,
     "cancel-plan": cancel_plan,
+    "add-fact": add_fact,
+    "edit-fact": edit_fact,
+    "fact-confidence": set_fact_confidence,
+    "archive-fact": archive_fact,
+    "restore-fact": restore_fact,
+    "erase-fact": erase_fact,
+    "session": session,
+    "re-examine": re_examine,
     "verify": verify,
 }

@@ -20,6 +20,7 @@ from backsight.surfaces.web.page import PageRequest, error_page
 from backsight.surfaces.web.pages import (
     decisions,
     documents,
+    facts,
     health,
     instants,
     lessons,
@@ -70,6 +71,9 @@ PAGE_HANDLERS: Mapping[str, Handler] = {
     "/lessons": lessons.show,
     "/mind": mind.show,
     "/documents": documents.show,
+    "/facts": facts.show,
+    "/facts/{id}/erase": facts.ask_to_erase,
+    "/decisions/run/{id}": decisions.show_run,
     "/status": health.show,
     "/instants": instants.show,
     "/step": instants.step,

@@ -34,4 +34,7 @@ def waiting(page: PageRequest) -> list[Waiting]:
                 Waiting(text=f"{count_of(edits, 'edit')} of documents to approve or reject.", path="/documents")
             )
         items += (Waiting(text=each, path="/documents") for each in memory.index_health(**when).warnings)
+    inferred = [each for each in memory.list_facts(**when).facts if each.confidence == "inferred"]
+    if inferred:
+        items.append(Waiting(text=f"{count_of(len(inferred), 'inferred fact')} about you to check.", path="/facts"))
     return items

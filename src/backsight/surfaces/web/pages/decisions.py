@@ -2,12 +2,15 @@
 
 from typing import Any
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from backsight.core.errors import NotFound
+from backsight.ops.agents import ListedRun
 from backsight.ops.ticks import DecisionDetail
 from backsight.surfaces.web.page import PageRequest
 
+RUN_KINDS = ("heartbeat", "manual", "chat", "re_examination")
+RUNS = 20
 KINDS = ("executed", "rejected", "noop")
 LIMIT = 50
 
@@ -20,9 +23,35 @@ def show(page: PageRequest) -> Response:
     answer = page.memory.list_decisions(
         **page.deployment, kind=kind, since=page.since, limit=LIMIT, cursor=page.text("cursor"), **page.when
     )
-    if not answer.decisions and kind is None and page.text("cursor") is None and page.since is None:
+    runs = _runs(page)
+    if not (answer.decisions or runs or kind or page.text("cursor")) and page.since is None:
         return page.render("empty_decisions.html", title="Decisions")
-    return page.render("decisions.html", title="Decisions", answer=answer, kinds=KINDS, kind=kind, pair=_pair(page))
+    return page.render(
+        "decisions.html",
+        title="Decisions",
+        answer=answer,
+        kinds=KINDS,
+        kind=kind,
+        pair=_pair(page),
+        runs=runs,
+        review=page.memory.get_my_decisions(**page.deployment, limit=20, **page.when) if runs else None,
+        session=page.memory.session_status(**page.deployment, **page.when),
+    )
+
+
+def _runs(page: PageRequest) -> list[ListedRun]:
+    """The last runs that are no ticks, newest first."""
+    pages = [page.memory.list_runs(**page.deployment, kind=kind, limit=RUNS, **page.when) for kind in RUN_KINDS]
+    return sorted((run for each in pages for run in each.runs), key=lambda run: (run.at, run.id), reverse=True)[:RUNS]
+
+
+def show_run(page: PageRequest) -> Response:
+    """A run with its card, its outcome and how conviction changed."""
+    detail = page.memory.get_run(run=page.query["id"], **page.when)
+    if detail.tick is not None:
+        return RedirectResponse(page.link(f"/decisions/{detail.tick.id}"), status_code=303)
+    history = page.memory.conviction_history(run=page.query["id"], **page.when)
+    return page.render("run.html", title="Decisions", detail=detail, run=detail.run, history=history.re_examinations)
 
 
 def show_one(page: PageRequest) -> Response:
