@@ -14,11 +14,12 @@ def main() -> None:
     apt = shutil.which("apt-get")
     if apt is not None and os.geteuid() == 0:
         sys.stdout.write("Installing Chromium for the tests of the pages\n")
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
-        subprocess.run([apt, "update"], timeout=300, **quiet)
-        subprocess.run([apt, "install", "-y", "--no-install-recommends", "chromium"], timeout=600, **quiet)
+        for words in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+            subprocess.run([apt, *words], timeout=600, capture_output=True, check=False)
     if not any(map(shutil.which, NAMES)):
-        sys.stdout.write("\n*** NO CHROMIUM: THE TESTS OF THE PAGES IN A BROWSER ARE SKIPPED. Install chromium. ***\n\n")
+        sys.stdout.write(
+            "\n*** NO CHROMIUM: THE TESTS OF THE PAGES IN A BROWSER ARE SKIPPED. Install chromium. ***\n\n"
+        )
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ def take(page: Page, url: str, path: str, file: Path, *, height: int) -> None:
     page.goto(url + path)
     page.wait_for_load_state("networkidle")
     size = min(height, page.evaluate("document.documentElement.scrollHeight"))
-    page.screenshot(path=file, clip={"x": 0, "y": 0, "width": page.viewport_size["width"], "height": size}, full_page=True)
+    page.screenshot(
+        path=file, clip={"x": 0, "y": 0, "width": page.viewport_size["width"], "height": size}, full_page=True
+    )
 
 
 def main() -> None:

@@ -124,6 +124,16 @@ def list_trades(
                 trade_ids=None if belief is None else _evidence(view, belief),
             )
             trades, total, after = _by_columns(ctx, view, request, order, limit, position)
+        elif status == "open":
+            open_trades = stored.every_open(view, strategy_name=strategy_name, mode=one_mode)
+            trades = [
+                trade
+                for trade in open_trades
+                if _is_listed(trade, scope, symbol=symbol, direction=direction, since=since, until=until)
+                and (position is None or _follows(trade, position))
+            ]
+            total = len(trades) if position is None else None
+            trades = trades[: limit + 1]
         else:
             trades = stored.trades(
                 view,
@@ -138,10 +148,10 @@ def list_trades(
                 mode=one_mode,
                 status=status,
             )
-        if count and status == "open":
-            total = len(trades) if len(trades) <= limit else None
         message = _list_message(scope, status, order, min(len(trades), limit), total, more=len(trades) > limit)
-        if not trades:
+        if not trades and status == "open":
+            message = " ".join([*scope.notes, "No open trades match."])
+        elif not trades:
             hint = hint_where_trades_are(view, mode=one_mode, strategy_name=strategy_name, symbol=symbol)
             message = " ".join([*scope.notes, f"No {status} trades match.", hint])
     page = tuple(trades[:limit])
@@ -158,6 +168,33 @@ def list_trades(
         message=message,
         as_of=horizon.as_of,
     )
+
+
+def _is_listed(
+    trade: Trade,
+    scope: AnswerScope,
+    *,
+    symbol: str | None,
+    direction: Direction | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> bool:
+    """Whether an open trade matches the filters of a list."""
+    opened_at = trade.opened_at
+    return (
+        (scope.deployment is None or scope.deployment.id == trade.deployment_id)
+        and symbol in (None, trade.symbol)
+        and direction in (None, trade.direction)
+        and (since is None or (opened_at is not None and opened_at >= since))
+        and (until is None or (opened_at is not None and opened_at < until))
+    )
+
+
+def _follows(trade: Trade, position: tuple[datetime, str]) -> bool:
+    """Whether an open trade comes after a position in the list, newest first."""
+    at, last_id = position
+    opened_at = trade.opened_at or trade.known_at
+    return opened_at < at or (opened_at == at and trade.id > last_id)
 
 
 def _evidence(view: View, belief: str) -> frozenset[str]:

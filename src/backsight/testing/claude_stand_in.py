@@ -7,7 +7,7 @@ answered with the number of turns that the session has, and with the prompt.
 import sys
 from pathlib import Path
 
-PROGRAM = '''\
+PROGRAM = """\
 #!{python}
 import json, os, sys, time
 
@@ -65,7 +65,7 @@ else:
     text = "turn %d: %s" % (len(turns), " / ".join(turns))
 print(json.dumps({{"type": "assistant", "message": {{"content": [{{"type": "text", "text": text[:100]}}]}}}}))
 result(text)
-'''
+"""
 
 
 def stand_in(folder: Path) -> str:

@@ -68,10 +68,10 @@ def in_unit(trade: Trade, unit: Unit) -> float | None:
             return outcome.value if outcome is not None and outcome.unit == "R" else None
 
 
-def time_tag(at: datetime | None, *, seconds: bool = False) -> Markup:
+def time_tag(at: datetime | None, *, seconds: bool = False) -> Markup | str:
     """An instant in UTC, which a script turns into the viewer's zone; the title has UTC."""
     if at is None:
-        return Markup(UNKNOWN)
+        return UNKNOWN
     utc = at.astimezone(UTC)
     text = f"{utc:%Y-%m-%d %H:%M:%S}" if seconds else f"{nearest_minute(utc):%Y-%m-%d %H:%M}"
     full = f"{utc:%Y-%m-%d %H:%M:%S} UTC"

@@ -72,8 +72,8 @@ def text_of(value: object) -> str:
 def short_instant(at: datetime) -> str:
     """An instant as short as it can be.
 
-    >>> short_instant(datetime(2026, 6, 4, 10, tzinfo=UTC)), short_instant(datetime(2026, 6, 4, 10, 0, 0, 5, tzinfo=UTC))
-    ('2026-06-04T10:00:00Z', '2026-06-04T10:00:00.000005Z')
+    >>> short_instant(datetime(2026, 6, 4, 10, tzinfo=UTC))
+    '2026-06-04T10:00:00Z'
     """
     return format_instant(at).replace(".000000Z", "Z")
 

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from backsight.surfaces.web.charts.drawing import Chart, ChartRow, both, drawing, element
+from backsight.surfaces.web.charts.drawing import WIDE, Chart, ChartRow, both, drawing, element
 
 CELL = 13
 LEVELS = 4
@@ -23,7 +23,9 @@ def calendar_chart(
         return _draw(width, days, results, largest, text_of, link)
 
     wide, narrow = both(draw)
-    rows = tuple(ChartRow(cells=(f"{day:%Y-%m-%d}", text_of(results[day]))) for day in reversed(days))
+    first = _monday(days[-1]) - timedelta(weeks=_weeks_shown(WIDE) - 1)
+    drawn = [day for day in reversed(days) if day >= first]
+    rows = tuple(ChartRow(cells=(f"{day:%Y-%m-%d}", text_of(results[day]))) for day in drawn)
     note = "A filled day gained, an outlined one lost; the darker, the more."
     return Chart(name=name, wide=wide, narrow=narrow, headings=("day", "result"), rows=rows, note=note)
 
@@ -36,7 +38,7 @@ def _draw(
     text_of: Callable[[float], str],
     link: Callable[[date], str],
 ) -> Markup:
-    weeks_shown = (width - 40) // CELL
+    weeks_shown = _weeks_shown(width)
     monday = _monday(days[-1]) - timedelta(weeks=weeks_shown - 1)
     parts = [
         element("text", text, x=0, y=28 + CELL * row, class_="axis") for row, text in ((0, "Mo"), (2, "We"), (4, "Fr"))
@@ -64,6 +66,10 @@ def _draw(
             text = f"{first:%b}" if month != 1 else str(year)
             parts.append(element("text", text, x=28 + CELL * ((first - monday).days // 7), y=10, class_="axis"))
     return drawing(width, 24 + 7 * CELL, parts)
+
+
+def _weeks_shown(width: int) -> int:
+    return (width - 40) // CELL
 
 
 def _monday(day: date) -> date:

@@ -63,7 +63,6 @@ def _draw(width: int, dots: Sequence[Dot]) -> Markup:
         parts.append(element("circle", cx=across(dot.mae), cy=up(dot.mfe), r=3, class_="win" if dot.won else "lost"))
     parts.append(element("text", "best (MFE) ↑", x=left + 4, y=20, class_="label"))
     parts.append(element("text", "worst (MAE) →", x=width - 12, y=bottom + 32, class_="label", text_anchor="end"))
-    brush = {"data_x0": across.start, "data_x1": across.end, "data_low": across.low, "data_high": across.high}
     parts.append(
         element(
             "rect",
@@ -72,11 +71,14 @@ def _draw(width: int, dots: Sequence[Dot]) -> Markup:
             width=across.end - left,
             height=bottom - 10,
             class_="brush",
+            data_x0=across.start,
+            data_x1=across.end,
+            data_low=across.low,
+            data_high=across.high,
             data_y0=up.start,
             data_y1=up.end,
             data_bottom=up.low,
             data_top=up.high,
-            **brush,
         )
     )
     return drawing(width, height, parts)

@@ -1,10 +1,12 @@
 """Health: can I trust it?"""
 
 from dataclasses import fields
+from datetime import datetime
 
 from starlette.responses import Response
 
 from backsight.core.errors import Unavailable
+from backsight.core.portfolio import MODES, Mode
 from backsight.settings import settings_from_environment
 from backsight.surfaces.web import background
 from backsight.surfaces.web.page import PageRequest
@@ -24,7 +26,7 @@ def show(page: PageRequest) -> Response:
         title="Health",
         verification=verification,
         run=run,
-        store=page.memory.status(**page.when),
+        store=stored_trades(page),
         index=index,
         accounts=page.memory.list_accounts(**page.when).accounts,
         strategies=page.memory.list_strategies(**page.when).strategies,
@@ -34,6 +36,17 @@ def show(page: PageRequest) -> Response:
 
 
 def _settings() -> dict[str, object]:
-    """The settings of this process, without keys and without the address of the database, which may have a password."""
+    """The settings of this process, without keys and without places on this machine."""
     settings = settings_from_environment()
-    return {each.name: getattr(settings, each.name) for each in fields(settings) if each.repr and each.name != "url"}
+    return {
+        each.name: getattr(settings, each.name) for each in fields(settings) if each.repr and each.name not in PLACES
+    }
+
+
+PLACES = frozenset({"url", "cache", "workspace", "file_folders", "shared_folders", "claude_program"})
+
+
+def stored_trades(page: PageRequest) -> list[tuple[Mode, int, datetime | None]]:
+    """The number of closed trades of each mode, and the last close; only modes that have some."""
+    answers = [(mode, page.memory.list_trades(mode=mode, count=True, limit=1, **page.when)) for mode in MODES]
+    return [(mode, each.total or 0, each.trades[0].closed_at) for mode, each in answers if each.trades]

@@ -5,11 +5,12 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from starlette.responses import Response
 
-from backsight.core.trades.performance import EquityDay
+from backsight.core.portfolio import Mode
+from backsight.core.trades.performance import EquityDay, ResultFigures
 from backsight.surfaces.web.charts.calendar import calendar_chart
 from backsight.surfaces.web.charts.drawing import Chart
 from backsight.surfaces.web.charts.lines import Line, Panel, line_chart
-from backsight.surfaces.web.numbers import Unit, in_unit, plain, signed
+from backsight.surfaces.web.numbers import Unit, plain, signed
 from backsight.surfaces.web.page import PageRequest
 from backsight.surfaces.web.pages.attention import waiting
 
@@ -18,30 +19,37 @@ POINTS = 240
 
 def show(page: PageRequest) -> Response:
     page = page.with_deployment()
-    summaries = page.memory.get_my_deployments(**page.when).deployments
-    chosen = next(
-        (each for each in summaries if page.state.deployment in (each.deployment.name, each.deployment.id)), None
-    )
-    if chosen is None:
+    deployments = page.deployments()
+    own = next((each for each in deployments if page.state.deployment in (each.name, each.id)), None)
+    if own is None:
         return page.render("empty_overview.html", title="Overview", waiting=waiting(page))
-    deployment = chosen.deployment
-    equity = page.memory.get_equity(deployment=deployment.id, since=page.since, **page.when)
-    strategy = {"strategy_name": deployment.strategy_name, "mode": deployment.mode}
-    open_trades = page.memory.list_trades(deployment=deployment.id, status="open", limit=100, **page.when).trades
+    since = {} if page.since is None else {"since": page.since}
+    equity = page.memory.get_equity(deployment=own.id, **since, **page.when)
+    open_trades = page.memory.list_trades(deployment=own.id, status="open", limit=100, **page.when).trades
+    figures = figures_by_deployment(page, {each.mode for each in deployments}, since)
+    arms = page.memory.break_down(by="memory", deployment=own.id, **since, **page.when)
     return page.render(
         "overview.html",
         title="Overview",
-        summaries=summaries,
-        chosen=chosen,
+        own=own,
+        deployments=deployments,
+        figures=figures,
         equity=equity,
         equity_chart=equity_chart(equity.days, equity.currency, page.state.unit),
         calendar=calendar_of(equity.days, equity.currency, page),
         positions=[page.memory.get_trade(trade_id=each.id, **page.when) for each in open_trades[:20]],
-        mood=page.memory.get_agent_state(deployment=deployment.id, **page.when),
-        help=page.memory.does_memory_help(**strategy, **page.when),
+        mood=page.memory.get_agent_state(deployment=own.id, **page.when),
+        arms={each.label: each.figures for each in arms.groups},
         waiting=waiting(page),
-        in_unit=in_unit,
     )
+
+
+def figures_by_deployment(page: PageRequest, modes: set[Mode], since: dict[str, datetime]) -> dict[str, ResultFigures]:
+    """The figures of every deployment in the period, by name."""
+    answers = [
+        page.memory.break_down(by="deployment", mode=mode, limit=100, **since, **page.when) for mode in sorted(modes)
+    ]
+    return {group.label: group.figures for answer in answers for group in answer.groups}
 
 
 def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> Chart | None:
