@@ -1,12 +1,13 @@
-"""Take the screenshots of every page for docs/pages: `python tools/screenshots.py`, with a demo that it makes itself."""
+"""Take the screenshots of every page for docs/pages, of a demo that it makes itself: `make pictures`."""
 
 import argparse
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -17,6 +18,9 @@ from backsight.surfaces.http_server import HttpOptions, base_url, http_applicati
 ROOT = Path(__file__).parents[1]
 CHROMIUM = "/usr/bin/chromium"
 TOKEN = "screenshots"
+Scheme = Literal["light", "dark"]
+Variant = tuple[str, int, Scheme]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 QUESTIONS = {
     "overview": ("/", "How is it going?"),
     "trades": ("/trades", "Which trades, and where do the results come from?"),
@@ -30,7 +34,7 @@ QUESTIONS = {
     "facts": ("/facts", "What does it know of me?"),
     "health": ("/status", "Can I trust it?"),
 }
-VARIANTS = (("", 1180, "light"), ("-dark", 1180, "dark"), ("-narrow", 375, "light"))
+VARIANTS: tuple[Variant, ...] = (("", 1180, "light"), ("-dark", 1180, "dark"), ("-narrow", 375, "light"))
 
 
 @contextmanager
@@ -51,9 +55,8 @@ def take(page: Page, url: str, path: str, file: Path, *, height: int) -> None:
     page.goto(url + path)
     page.wait_for_load_state("networkidle")
     size = min(height, page.evaluate("document.documentElement.scrollHeight"))
-    page.screenshot(
-        path=file, clip={"x": 0, "y": 0, "width": page.viewport_size["width"], "height": size}, full_page=True
-    )
+    width = page.evaluate("document.documentElement.clientWidth")
+    page.screenshot(path=file, clip={"x": 0, "y": 0, "width": width, "height": size}, full_page=True)
 
 
 def main() -> None:
@@ -68,8 +71,8 @@ def main() -> None:
         place = DemoFolder(path=options.demo or Path(folder) / "demo")
         fill_folder(place, seed=7, days=364)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        variants = (
-            [(f"-{width}-{scheme}", width, scheme) for width in (1180, 768, 375) for scheme in ("light", "dark")]
+        variants: Sequence[Variant] = (
+            [(f"-{width}-{scheme}", width, scheme) for width in (1180, 768, 375) for scheme in SCHEMES]
             if options.all_widths
             else VARIANTS
         )

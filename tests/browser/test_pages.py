@@ -20,6 +20,7 @@ PATHS = [
     "/lessons",
     "/mind",
     "/documents?q=daily+loss&path=TRADING_MANUAL.md&lines=3-5",
+    "/facts",
     "/status",
     "/sign-in",
     "/no-such-page",

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_the_shortest_interval_that_fits_the_period_is_chosen(memory: Memory, cl
     clock.at = T0 + 8 * HOUR
     quarter = [{**bar(0), "interval_seconds": 900, "opened_at": T0 + n * HOUR / 4} for n in range(16)]
     memory.record_bars(bars=[*quarter, *(bar(hour) for hour in range(8))])
-    period = {"symbol": "XAUUSD", "since": T0, "until": T0 + 4 * HOUR}
+    period: dict[str, Any] = {"symbol": "XAUUSD", "since": T0, "until": T0 + 4 * HOUR}
     assert memory.list_bars(**period, limit=16).interval_seconds == 900
     assert memory.list_bars(**period, limit=15).interval_seconds == 3600
 

@@ -1,11 +1,13 @@
 """The forms: each does one thing by one operation, and goes back to the page that it came from."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.responses import RedirectResponse, Response
 
 from backsight.core.errors import Invalid, Refused
+from backsight.core.facts import FactConfidence
 from backsight.surfaces.web import background
 from backsight.surfaces.web.page import PAGES, PageRequest
 
@@ -34,7 +36,7 @@ def _reason(page: PageRequest) -> dict[str, str]:
 def annotate(page: PageRequest) -> Response:
     tags = [tag for each in page.form.get("tags", "").split(",") if (tag := each.strip())]
     words = page.form.get("reflection", "").replace("\r\n", "\n").strip()
-    more = {**({"tags": tags} if tags else {}), **({"reflection": words} if words else {})}
+    more: dict[str, Any] = {**({"tags": tags} if tags else {}), **({"reflection": words} if words else {})}
     page.memory.annotate_trade(trade_id=_field(page, "trade_id"), **more)
     return _back(page)
 
@@ -79,7 +81,7 @@ def add_fact(page: PageRequest) -> Response:
     return _back(page)
 
 
-def _topic(page: PageRequest) -> dict[str, str]:
+def _topic(page: PageRequest) -> dict[str, Any]:
     topic = page.form.get("topic", "").strip()
     return {"topic": topic} if topic else {}
 
@@ -91,7 +93,9 @@ def edit_fact(page: PageRequest) -> Response:
 
 
 def set_fact_confidence(page: PageRequest) -> Response:
-    page.memory.set_fact_confidence(fact_id=_field(page, "fact_id"), confidence=_field(page, "confidence"))
+    is_promoted = page.form.get("confidence") == "asserted"
+    confidence: FactConfidence = "asserted" if is_promoted else "inferred"
+    page.memory.set_fact_confidence(fact_id=_field(page, "fact_id"), confidence=confidence)
     return _back(page)
 
 

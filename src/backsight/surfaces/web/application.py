@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from anyio.to_thread import run_sync
@@ -176,16 +176,20 @@ def _with_headers(response: Response) -> Response:
     return response
 
 
-OtherHandler = Callable[["Request", Exception], Awaitable[Response]]
+OtherHandler = Callable[["Request", Any], Response | Awaitable[Response]]
 
 
-def pages_for_errors(memory: "Memory", others: OtherHandler) -> OtherHandler:
+PageErrorHandler = Callable[["Request", Exception], Awaitable[Response]]
+
+
+def pages_for_errors(memory: "Memory", others: OtherHandler) -> "PageErrorHandler":
     """A handler that answers a browser at a path of no page with a page; `others` answers everyone else."""
 
     async def handle(request: "Request", error: Exception) -> Response:
         wants_page = "text/html" in request.headers.get("accept", "")
         if not isinstance(error, HTTPException) or not is_page_path(request.url.path) or not wants_page:
-            return await others(request, error)
+            answer = others(request, error)
+            return answer if isinstance(answer, Response) else await answer
         page = _request_of(request, memory, {})
         kinds: dict[int, type[BacksightError]] = {404: NotFound, 405: Invalid, 400: Invalid}
         problem = kinds.get(error.status_code, Refused)(_remedy(error))

@@ -1,10 +1,10 @@
 """A request for a page: who asks, what the address says, and how an answer becomes HTML."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,6 +22,7 @@ from backsight.surfaces.web.visible_text import as_typed, finalize, markdown
 if TYPE_CHECKING:
     from backsight.memory import Memory
 
+T = TypeVar("T", bound=str)
 PAGES = {
     "/": "Overview",
     "/trades": "Trades",
@@ -112,6 +113,10 @@ class PageRequest:
         """A parameter as text; None if it is empty."""
         return self.query.get(name, "").strip() or None
 
+    def choice(self, name: str, choices: Iterable[T]) -> T | None:
+        """A parameter that is one of some values; None if it is none of them."""
+        return next((each for each in choices if each == self.text(name)), None)
+
     def link(self, path: str, /, **more: object) -> str:
         return self.state.link(path, **more)
 
@@ -140,7 +145,7 @@ class PageRequest:
         return sorted((each for strategy in strategies for each in strategy.deployments), key=lambda each: each.name)
 
     @property
-    def deployment(self) -> dict[str, str]:
+    def deployment(self) -> dict[str, Any]:
         """The deployment as an argument of a query; empty for all."""
         name = self.state.deployment
         return {} if name in (None, EVERY) else {"deployment": str(name)}

@@ -4,14 +4,16 @@ from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
+from backsight.core.agents.run import RunKind
 from backsight.core.errors import NotFound
+from backsight.core.risk_state import AttemptKind
 from backsight.ops.agents import ListedRun
 from backsight.ops.ticks import DecisionDetail
 from backsight.surfaces.web.page import PageRequest
 
-RUN_KINDS = ("heartbeat", "manual", "chat", "re_examination")
+RUN_KINDS: tuple[RunKind, ...] = ("heartbeat", "manual", "chat", "re_examination")
 RUNS = 20
-KINDS = ("executed", "rejected", "noop")
+KINDS: tuple[AttemptKind, ...] = ("executed", "rejected", "noop")
 LIMIT = 50
 
 
@@ -19,7 +21,7 @@ def show(page: PageRequest) -> Response:
     page = page.with_deployment()
     if not page.deployment:
         return page.render("empty_decisions.html", title="Decisions")
-    kind = next((each for each in KINDS if each == page.text("kind")), None)
+    kind = page.choice("kind", KINDS)
     answer = page.memory.list_decisions(
         **page.deployment, kind=kind, since=page.since, limit=LIMIT, cursor=page.text("cursor"), **page.when
     )
@@ -61,8 +63,8 @@ def show_one(page: PageRequest) -> Response:
 
 def _pair(page: PageRequest) -> list[dict[str, Any]]:
     """The two decisions to compare, both open; empty if the address names fewer than two."""
-    ids = [page.text("first"), page.text("second")]
-    if None in ids:
+    ids = [each for name in ("first", "second") if (each := page.text(name)) is not None]
+    if len(ids) < 2:
         return []
     return [_whole(page, page.memory.get_decision(decision_id=each, **page.when)) for each in ids]
 

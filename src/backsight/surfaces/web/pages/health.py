@@ -6,7 +6,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from backsight.core.errors import Unavailable
-from backsight.core.portfolio import MODES, Mode
+from backsight.core.portfolio import Mode
 from backsight.settings import settings_from_environment
 from backsight.surfaces.web import background
 from backsight.surfaces.web.page import PageRequest
@@ -48,5 +48,6 @@ PLACES = frozenset({"url", "cache", "workspace", "file_folders", "shared_folders
 
 def stored_trades(page: PageRequest) -> list[tuple[Mode, int, datetime | None]]:
     """The number of closed trades of each mode, and the last close; only modes that have some."""
-    answers = [(mode, page.memory.list_trades(mode=mode, count=True, limit=1, **page.when)) for mode in MODES]
+    modes = sorted({each.mode for each in page.deployments()})
+    answers = [(mode, page.memory.list_trades(mode=mode, count=True, limit=1, **page.when)) for mode in modes]
     return [(mode, each.total or 0, each.trades[0].closed_at) for mode, each in answers if each.trades]

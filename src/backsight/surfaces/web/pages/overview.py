@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 
 from starlette.responses import Response
 
@@ -23,7 +24,7 @@ def show(page: PageRequest) -> Response:
     own = next((each for each in deployments if page.state.deployment in (each.name, each.id)), None)
     if own is None:
         return page.render("empty_overview.html", title="Overview", waiting=waiting(page))
-    since = {} if page.since is None else {"since": page.since}
+    since: dict[str, Any] = {} if page.since is None else {"since": page.since}
     equity = page.memory.get_equity(deployment=own.id, **since, **page.when)
     open_trades = page.memory.list_trades(deployment=own.id, status="open", limit=100, **page.when).trades
     figures = figures_by_deployment(page, {each.mode for each in deployments}, since)
@@ -44,7 +45,7 @@ def show(page: PageRequest) -> Response:
     )
 
 
-def figures_by_deployment(page: PageRequest, modes: set[Mode], since: dict[str, datetime]) -> dict[str, ResultFigures]:
+def figures_by_deployment(page: PageRequest, modes: set[Mode], since: dict[str, Any]) -> dict[str, ResultFigures]:
     """The figures of every deployment in the period, by name."""
     answers = [
         page.memory.break_down(by="deployment", mode=mode, limit=100, **since, **page.when) for mode in sorted(modes)
@@ -69,7 +70,10 @@ def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> Chart 
     step = -(-len(days) // POINTS)
     places = sorted({*range(0, len(days), step), len(days) - 1, drawdowns.index(min(drawdowns))})
     at = [datetime.combine(day.day, time(), tzinfo=UTC) for day in days]
-    text = (lambda value: plain(value)) if unit == "money" else (lambda value: signed(value, 2, " %"))
+
+    def text(value: float) -> str:
+        return plain(value) if unit == "money" else signed(value, 2, " %")
+
     label = plain(values[-1], 0) if unit == "money" else signed(values[-1], 1, " %")
     panels = (
         Panel(

@@ -1,17 +1,20 @@
 """What it sees: the prompt at an instant, and how it differs from that of another."""
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import get_args
 
 from starlette.responses import Response
 
 from backsight.core.errors import NotFound
+from backsight.core.holdout import MemoryArm
 from backsight.ops.ticks import ContextPreview
 from backsight.surfaces.web.charts.bars import small_bar
 from backsight.surfaces.web.differences import DifferenceLine, differences
 from backsight.surfaces.web.page import PageRequest
 from backsight.surfaces.web.state import read_instant
 
-ARMS = ("shown", "withheld", "off")
+ARMS: tuple[MemoryArm, ...] = get_args(MemoryArm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +32,7 @@ def show(page: PageRequest) -> Response:
     page = page.with_deployment()
     if not page.deployment:
         return page.render("empty_prompt.html", title="What it sees")
-    arm = next((each for each in ARMS if each == page.text("memory")), None)
+    arm = page.choice("memory", ARMS)
     preview = page.memory.preview_context(**page.deployment, memory_arm=arm, **page.when)
     other_at = read_instant(page.query.get("other", ""), field="other")
     other = None if other_at is None else _other(page, other_at, arm)
@@ -47,7 +50,7 @@ def show(page: PageRequest) -> Response:
     )
 
 
-def _other(page: PageRequest, at: object, arm: str | None) -> ContextPreview:
+def _other(page: PageRequest, at: datetime, arm: MemoryArm | None) -> ContextPreview:
     try:
         return page.memory.preview_context(**page.deployment, memory_arm=arm, as_of=at)
     except NotFound as error:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.portfolio import Direction
+from backsight.core.recall.rank import RecalledMemory
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.surfaces.web.charts.bars import small_bar
 from backsight.surfaces.web.page import PageRequest
@@ -14,17 +15,18 @@ FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 LABELS = {"regime": REGIMES, "volatility_regime": VOLATILITY_REGIMES, "session": SESSIONS}
 NUMBERS = ("atr_d1", "spread_as_atr_pct", "drawdown_pct")
 NEAR_MISSES = 5
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 def show(page: PageRequest) -> Response:
     page = page.with_deployment()
     symbol = page.text("symbol") or _last_symbol(page)
-    values = {"labels": LABELS, "numbers": NUMBERS, "directions": get_args(Direction), "symbol": symbol}
+    values: dict[str, Any] = {"labels": LABELS, "numbers": NUMBERS, "directions": DIRECTIONS, "symbol": symbol}
     if symbol is None:
         return page.render("empty_recall.html", title="Recall")
     asked = _arguments(page, symbol)
     answer = page.memory.recall_memories(**asked, limit=10)
-    more = ()
+    more: tuple[RecalledMemory, ...] = ()
     if answer.next_cursor is not None:
         more = page.memory.recall_memories(**asked, limit=10, cursor=answer.next_cursor).memories[:NEAR_MISSES]
     results: dict[str, Any] = {
@@ -74,18 +76,18 @@ def _arguments(page: PageRequest, symbol: str) -> dict[str, Any]:
 
 def _size(page: PageRequest, symbol: str) -> Any:
     """The recommended size, or None where the direction or the strategy is not known."""
-    direction = page.text("direction")
+    direction = page.choice("direction", DIRECTIONS)
     own = next((each for each in page.deployments() if page.state.deployment in (each.name, each.id)), None)
     if direction is None or own is None:
         return None
-    context = _context(page)
+    context: dict[str, Any] = {"context": _context(page)} if _context(page) else {}
     try:
         return page.memory.position_size(
             symbol=symbol,
             direction=direction,
             strategy_name=own.strategy_name,
             deployment=own.id,
-            **({"context": context} if context else {}),
+            **context,
             **page.when,
         )
     except BacksightError:

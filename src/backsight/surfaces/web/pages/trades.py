@@ -62,9 +62,9 @@ def show(page: PageRequest) -> Response:
     ):
         return page.render("empty_trades.html", title="Trades")
     scope = scope_of(page)
-    by = next((each for each in CATEGORIES if each == page.text("by")), "regime")
+    by = page.choice("by", CATEGORIES) or "regime"
     groups = page.memory.break_down(by=by, **scope, limit=GROUPS_SHOWN)
-    stop, target = page.number("stop", 1.0), page.number("target", 2.0)
+    stop, target = page.number("stop") or 1.0, page.number("target") or 2.0
     return page.render(
         "trades.html",
         title="Trades",
