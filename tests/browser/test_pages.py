@@ -49,9 +49,13 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(
             if url == empty_url and "ID" in path:
                 continue
             page.goto(address(page, url, path))
+            if viewport:
+                page.set_viewport_size(viewport)
             assert axe.run(page).violations_count == 0, (path, axe.run(page).generate_report())
-            width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert width <= 0, (path, width)
+            for width in (375, 768) if viewport else (1280,):
+                page.set_viewport_size({"width": width, "height": 800})
+                beyond = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert beyond <= 0, (path, width, beyond)
         page.context.close()
 
 

@@ -38,7 +38,7 @@ def plain(value: float | None, decimals: int = 2) -> str:
 
 def share(value: float | None, decimals: int = 0) -> str:
     """A share as a percentage."""
-    return UNKNOWN if value is None else f"{100 * value:.{decimals}f} %".replace("-", MINUS)
+    return UNKNOWN if value is None else f"{100 * value:.{decimals}f}%".replace("-", MINUS)
 
 
 def price(value: float | None) -> str:
