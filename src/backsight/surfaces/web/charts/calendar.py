@@ -6,7 +6,7 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from backsight.surfaces.web.charts.drawing import WIDE, Chart, ChartRow, both, drawing, element
+from backsight.surfaces.web.charts.drawing import WIDE, SvgChart, ChartRow, both, drawing, element
 
 CELL = 13
 LEVELS = 4
@@ -14,7 +14,7 @@ LEVELS = 4
 
 def calendar_chart(
     name: str, results: Mapping[date, float], *, text_of: Callable[[float], str], link: Callable[[date], str]
-) -> Chart:
+) -> SvgChart:
     """Weeks as columns and weekdays as rows; a gain is filled, a loss is an outline, the more the darker."""
     days = sorted(results)
     largest = max(map(abs, results.values()), default=0.0) or 1.0
@@ -27,7 +27,7 @@ def calendar_chart(
     drawn = [day for day in reversed(days) if day >= first]
     rows = tuple(ChartRow(cells=(f"{day:%Y-%m-%d}", text_of(results[day]))) for day in drawn)
     note = "A filled day gained, an outlined one lost; the darker, the more."
-    return Chart(name=name, wide=wide, narrow=narrow, headings=("day", "result"), rows=rows, note=note)
+    return SvgChart(name=name, wide=wide, narrow=narrow, headings=("day", "result"), rows=rows, note=note)
 
 
 def _draw(

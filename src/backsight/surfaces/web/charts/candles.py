@@ -9,7 +9,7 @@ from markupsafe import Markup
 from backsight.core.market import Bar
 from backsight.surfaces.web.charts.drawing import (
     LETTER,
-    Chart,
+    SvgChart,
     ChartRow,
     Scale,
     apart,
@@ -50,7 +50,7 @@ class Mark:
 
 def candle_chart(
     name: str, bars: Sequence[Bar], levels: Sequence[Level], marks: Sequence[Mark], note: str = ""
-) -> Chart:
+) -> SvgChart:
     """Bars as lines from low to high with a body; a falling bar is filled, a rising one is hollow."""
     first, last = seconds_of(bars[0].opened_at), seconds_of(bars[-1].closes_at)
 
@@ -66,7 +66,7 @@ def candle_chart(
         for bar in bars
     )
     headings = ("opened (UTC)", "open", "high", "low", "close")
-    return Chart(name=name, wide=wide, narrow=narrow, headings=headings, rows=rows, note=note)
+    return SvgChart(name=name, wide=wide, narrow=narrow, headings=headings, rows=rows, note=note)
 
 
 def _draw(

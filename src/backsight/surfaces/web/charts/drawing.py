@@ -23,7 +23,7 @@ class ChartRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class SvgChart:
     """A chart for two widths, and its table, through which the arrow keys step."""
 
     name: str

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from backsight.surfaces.web.charts.drawing import (
     LETTER,
-    Chart,
+    SvgChart,
     ChartRow,
     Scale,
     apart,
@@ -24,7 +24,7 @@ from backsight.surfaces.web.charts.drawing import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class SeriesLine:
     """A named series: instants and values."""
 
     label: str
@@ -37,7 +37,7 @@ class Line:
 class Panel:
     """Lines that share a value axis; panels of a chart share their time axis."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[SeriesLine, ...]
     height: int
     suffix: str = ""
 
@@ -48,7 +48,7 @@ def line_chart(
     rows: Sequence[tuple[datetime, tuple[str, ...]]],
     headings: tuple[str, ...],
     note: str = "",
-) -> Chart:
+) -> SvgChart:
     """Panels one above the other over one time axis; `rows` are the table, an instant and its cells each."""
     instants = [seconds_of(at) for panel in panels for line in panel.lines for at, _ in line.points]
     first, last = min(instants), max(instants)
@@ -59,7 +59,7 @@ def line_chart(
     wide, narrow = both(draw)
     span = last - first or 1.0
     table = tuple(ChartRow(cells=cells, place=(seconds_of(at) - first) / span) for at, cells in rows)
-    return Chart(name=name, wide=wide, narrow=narrow, headings=headings, rows=table, note=note)
+    return SvgChart(name=name, wide=wide, narrow=narrow, headings=headings, rows=table, note=note)
 
 
 def _draw(width: int, panels: Sequence[Panel], first: float, last: float) -> Markup:
@@ -89,7 +89,7 @@ def _draw(width: int, panels: Sequence[Panel], first: float, last: float) -> Mar
     return drawing(width, height + 14, parts)
 
 
-def _line(line: Line, across: Scale, scale: Scale) -> Markup:
+def _line(line: SeriesLine, across: Scale, scale: Scale) -> Markup:
     points = [(across(seconds_of(at)), scale(value)) for at, value in line.points]
     if line.style == "area":
         base = scale(min(max(0.0, scale.low), scale.high))

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from backsight.surfaces.web.charts.drawing import (
     LETTER,
-    Chart,
+    SvgChart,
     ChartRow,
     Scale,
     both,
@@ -31,7 +31,7 @@ class Group:
     bounds: tuple[float, float] | None
 
 
-def range_chart(name: str, groups: Sequence[Group], *, suffix: str, note: str = "") -> Chart:
+def range_chart(name: str, groups: Sequence[Group], *, suffix: str, note: str = "") -> SvgChart:
     """The mean of each group, its interval and its n."""
 
     def draw(width: int) -> Markup:
@@ -42,7 +42,7 @@ def range_chart(name: str, groups: Sequence[Group], *, suffix: str, note: str = 
         ChartRow(cells=(group.label, str(group.n), signed(group.mean, 2, suffix), interval(group.bounds)))
         for group in groups
     )
-    return Chart(
+    return SvgChart(
         name=name, wide=wide, narrow=narrow, headings=("group", "n", f"mean, {suffix}", "90 %"), rows=rows, note=note
     )
 

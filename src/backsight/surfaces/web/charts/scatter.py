@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from backsight.surfaces.web.charts.drawing import (
-    Chart,
+    SvgChart,
     ChartRow,
     Scale,
     axis_width,
@@ -29,7 +29,7 @@ class Dot:
     cells: tuple[str, ...]
 
 
-def scatter_chart(name: str, dots: Sequence[Dot], headings: tuple[str, ...], note: str = "") -> Chart:
+def scatter_chart(name: str, dots: Sequence[Dot], headings: tuple[str, ...], note: str = "") -> SvgChart:
     """MAE from right to left and MFE upwards, both in R: a win is a filled dot, a loss a ring."""
 
     def draw(width: int) -> Markup:
@@ -37,7 +37,7 @@ def scatter_chart(name: str, dots: Sequence[Dot], headings: tuple[str, ...], not
 
     wide, narrow = both(draw)
     rows = tuple(ChartRow(cells=dot.cells) for dot in dots)
-    return Chart(name=name, wide=wide, narrow=narrow, headings=headings, rows=rows, note=note)
+    return SvgChart(name=name, wide=wide, narrow=narrow, headings=headings, rows=rows, note=note)
 
 
 def _draw(width: int, dots: Sequence[Dot]) -> Markup:

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from backsight.core.reflection.notes import NoteView
-from backsight.surfaces.web.charts.drawing import Chart
+from backsight.surfaces.web.charts.drawing import SvgChart
 from backsight.surfaces.web.charts.ranges import Group, range_chart
 from backsight.surfaces.web.differences import differences
 from backsight.surfaces.web.page import PageRequest
@@ -48,7 +48,7 @@ def _pair(page: PageRequest, notes: tuple[NoteView, ...]) -> tuple[NoteView | No
     return (own[1], own[0]) if len(own) > 1 else (None, None)
 
 
-def comparison_chart(comparison: Any) -> Chart | None:
+def comparison_chart(comparison: Any) -> SvgChart | None:
     """The difference of each revision to no lessons, with its interval."""
     groups = [
         Group(label=f"{each.lessons_hash[:8]}", n=each.trades, mean=each.difference, bounds=each.interval)

@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from backsight.ops.state_history import StateHistory
-from backsight.surfaces.web.charts.drawing import Chart
-from backsight.surfaces.web.charts.lines import Line, Panel, line_chart
+from backsight.surfaces.web.charts.drawing import SvgChart
+from backsight.surfaces.web.charts.lines import SeriesLine, Panel, line_chart
 from backsight.surfaces.web.numbers import plain
 from backsight.surfaces.web.page import PageRequest
 from backsight.surfaces.web.state import read_instant
@@ -35,13 +35,13 @@ def show(page: PageRequest) -> Response:
     )
 
 
-def mood_chart(history: StateHistory) -> Chart | None:
+def mood_chart(history: StateHistory) -> SvgChart | None:
     """Confidence after each close, and the risk appetite that the drawdown leaves."""
     confidence = tuple((point.at, point.confidence) for point in history.strategy)
     appetite = tuple((point.at, point.risk_appetite) for point in history.account if point.risk_appetite is not None)
     series = [("confidence", confidence, "main"), ("risk appetite", appetite, "quiet")]
     panels = tuple(
-        Panel(lines=(Line(label=label, points=points, style=style),), height=80)
+        Panel(lines=(SeriesLine(label=label, points=points, style=style),), height=80)
         for label, points, style in series
         if len(points) > 1
     )

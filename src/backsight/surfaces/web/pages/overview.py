@@ -9,8 +9,8 @@ from starlette.responses import Response
 from backsight.core.portfolio import Mode
 from backsight.core.trades.performance import EquityDay, ResultFigures
 from backsight.surfaces.web.charts.calendar import calendar_chart
-from backsight.surfaces.web.charts.drawing import Chart
-from backsight.surfaces.web.charts.lines import Line, Panel, line_chart
+from backsight.surfaces.web.charts.drawing import SvgChart
+from backsight.surfaces.web.charts.lines import SeriesLine, Panel, line_chart
 from backsight.surfaces.web.numbers import Unit, plain, signed
 from backsight.surfaces.web.page import PageRequest
 from backsight.surfaces.web.pages.attention import waiting
@@ -53,7 +53,7 @@ def figures_by_deployment(page: PageRequest, modes: set[Mode], since: dict[str, 
     return {group.label: group.figures for answer in answers for group in answer.groups}
 
 
-def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> Chart | None:
+def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> SvgChart | None:
     """Equity by day with its drawdown below; days are thinned to what a screen shows."""
     last = max((number for number, day in enumerate(days) if day.net or day.transfers), default=0)
     days = days[: last + 2]  # nothing happened after that
@@ -77,13 +77,13 @@ def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> Chart 
     label = plain(values[-1], 0) if unit == "money" else signed(values[-1], 1, " %")
     panels = (
         Panel(
-            lines=(Line(label=label, points=tuple((at[n], values[n]) for n in places)),),
+            lines=(SeriesLine(label=label, points=tuple((at[n], values[n]) for n in places)),),
             height=150,
             suffix="" if unit == "money" else " %",
         ),
         Panel(
             lines=(
-                Line(
+                SeriesLine(
                     label=f"{drawdowns[-1]:.1f} %".replace("-", "−"),
                     points=tuple((at[n], drawdowns[n]) for n in places),
                     style="area",
@@ -105,7 +105,7 @@ def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> Chart 
     return line_chart(name, panels, rows, ("day", heading, "drawdown", f"net, {currency}"), note)
 
 
-def calendar_of(days: Sequence[EquityDay], currency: str, page: PageRequest) -> Chart | None:
+def calendar_of(days: Sequence[EquityDay], currency: str, page: PageRequest) -> SvgChart | None:
     """The result of each day on which a trade closed."""
     in_money = page.state.unit == "money"
     results = {

@@ -18,7 +18,7 @@ ARMS: tuple[MemoryArm, ...] = get_args(MemoryArm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSegment:
+class PromptPart:
     """One segment of a prompt with its tokens, and what the other prompt has instead."""
 
     name: str
@@ -57,12 +57,12 @@ def _other(page: PageRequest, at: datetime, arm: MemoryArm | None) -> ContextPre
         raise NotFound(f"there was no such deployment then: {error.message}", field="other") from None
 
 
-def segments_of(preview: ContextPreview, other: ContextPreview | None) -> list[ShownSegment]:
+def segments_of(preview: ContextPreview, other: ContextPreview | None) -> list[PromptPart]:
     """The segments in order; with another prompt, each with its difference, and those that only the other has."""
     tokens = {each.name: each.tokens for each in preview.tokens}
     earlier = {} if other is None else {each.name: each.text for each in (*other.system, *other.segments)}
     shown = [
-        ShownSegment(
+        PromptPart(
             name=segment.name,
             text=segment.text,
             tokens=tokens.get(segment.name, 0),
@@ -73,7 +73,7 @@ def segments_of(preview: ContextPreview, other: ContextPreview | None) -> list[S
     ]
     names = {each.name for each in shown}
     gone = [
-        ShownSegment(name=name, text="", tokens=0, of_system=False, difference=tuple(differences(text, "")))
+        PromptPart(name=name, text="", tokens=0, of_system=False, difference=tuple(differences(text, "")))
         for name, text in earlier.items()
         if name not in names
     ]

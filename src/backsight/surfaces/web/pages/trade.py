@@ -10,7 +10,7 @@ from backsight.core.trades.trade import Trade
 from backsight.ops.events_bars import BarList
 from backsight.surfaces.web.charts.bars import small_bar
 from backsight.surfaces.web.charts.candles import Level, Mark, candle_chart
-from backsight.surfaces.web.charts.drawing import Chart
+from backsight.surfaces.web.charts.drawing import SvgChart
 from backsight.surfaces.web.numbers import in_unit, signed
 from backsight.surfaces.web.page import PageRequest
 from backsight.surfaces.web.state import read_instant
@@ -64,7 +64,7 @@ def _lessons(page: PageRequest, trade: Trade) -> Any:
     return next((note for note in notes if note.content_hash == trade.entry.lessons_hash), None)
 
 
-def price_chart(page: PageRequest, trade: Trade) -> tuple[Chart | None, dict[str, Any]]:
+def price_chart(page: PageRequest, trade: Trade) -> tuple[SvgChart | None, dict[str, Any]]:
     """The bars around a trade, or those between the two instants of the address, and how to zoom and move."""
     start, end = _window(page, trade)
     length = end - start
@@ -92,7 +92,7 @@ def _window(page: PageRequest, trade: Trade) -> tuple[datetime, datetime]:
     return opened - around, closed + around
 
 
-def _draw(trade: Trade, bars: BarList, end: datetime) -> Chart:
+def _draw(trade: Trade, bars: BarList, end: datetime) -> SvgChart:
     opened = trade.opened_at or bars.bars[0].opened_at
     closed = trade.closed_at or end
     is_long = trade.direction == "long"

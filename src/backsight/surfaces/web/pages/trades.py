@@ -11,7 +11,7 @@ from backsight.core.trades.performance import CATEGORIES
 from backsight.core.trades.trade import Trade
 from backsight.ops.performance import BrokenDown
 from backsight.ops.trades_pages import TradeOrder, TradePage
-from backsight.surfaces.web.charts.drawing import Chart
+from backsight.surfaces.web.charts.drawing import SvgChart
 from backsight.surfaces.web.charts.ranges import Group, range_chart
 from backsight.surfaces.web.charts.scatter import Dot, scatter_chart
 from backsight.surfaces.web.numbers import in_unit, signed
@@ -112,7 +112,7 @@ def arguments(page: PageRequest) -> dict[str, Any]:
     return {**scope_of(page), **{name: value for name, value in values.items() if value is not None}}
 
 
-def breakdown_chart(groups: BrokenDown) -> Chart | None:
+def breakdown_chart(groups: BrokenDown) -> SvgChart | None:
     """The expectancy of each group, in R where it is known, else in money."""
     if not groups.groups:
         return None
@@ -131,7 +131,7 @@ def breakdown_chart(groups: BrokenDown) -> Chart | None:
     return range_chart(f"Expectancy by {groups.by}, with 90 % intervals.", rows, suffix=unit)
 
 
-def scatter_of(page: PageRequest, answer: TradePage) -> Chart | None:
+def scatter_of(page: PageRequest, answer: TradePage) -> SvgChart | None:
     """MAE against MFE of the trades in the table, in R."""
     dots = [
         Dot(
