@@ -22,9 +22,41 @@ DECISIONS = (
 """The syntax that makes a function more than an assignment or a call."""
 
 QUERIES = "queries of its tables, which the operations run on both databases"
+PAGES = "pages are tested as a whole, here and in a browser"
 WHOLE = "a part of one working, which is tested as a whole"
 DOUBLE = "a stand-in for tests, which fail if it is wrong"
 ELSEWHERE = {
+    "store/change_instants.py": ("ops/test_pages_queries.py", QUERIES),
+    "store/verifications.py": ("ops/test_pages_queries.py", QUERIES),
+    "surfaces/web/actions.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/application.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/background.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/differences.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/numbers.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/page.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/session.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/state.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/visible_text.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/attention.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/decisions.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/documents.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/facts.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/health.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/instants.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/lessons.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/mind.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/overview.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/prompt.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/recall.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/trade.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/pages/trades.py": ("surfaces/web/test_pages.py", PAGES),
+    "surfaces/web/charts/bars.py": ("surfaces/web/test_charts.py", "charts are tested together"),
+    "surfaces/web/charts/calendar.py": ("surfaces/web/test_charts.py", "charts are tested together"),
+    "surfaces/web/charts/candles.py": ("surfaces/web/test_charts.py", "charts are tested together"),
+    "surfaces/web/charts/drawing.py": ("surfaces/web/test_charts.py", "charts are tested together"),
+    "surfaces/web/charts/lines.py": ("surfaces/web/test_charts.py", "charts are tested together"),
+    "surfaces/web/charts/ranges.py": ("surfaces/web/test_charts.py", "charts are tested together"),
+    "surfaces/web/charts/scatter.py": ("surfaces/web/test_charts.py", "charts are tested together"),
     "adapters/brokers/replay.py": ("runtime/test_replay.py", WHOLE),
     "adapters/reflectors/provider.py": ("adapters/reflectors/test_model.py", WHOLE),
     "arguments.py": ("contracts/test_operations.py", "the types of arguments, tested for every operation"),

@@ -58,8 +58,8 @@ class BarState:
     def link(self, path: str, /, **more: object) -> str:
         """The address of a page with this state; `more` adds parameters, and None removes one."""
         changed = {**self.parameters(), **{name: text_of(value) for name, value in more.items() if value is not None}}
-        kept = {name: value for name, value in changed.items() if more.get(name, value) is not None}
-        return f"{path}?{urlencode(kept)}" if kept else path
+        remaining = {name: value for name, value in changed.items() if more.get(name, value) is not None}
+        return f"{path}?{urlencode(remaining)}" if remaining else path
 
     def at(self, as_of: datetime | None) -> "BarState":
         return replace(self, as_of=as_of)

@@ -10,7 +10,7 @@ from unicodedata import category
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-KEPT = frozenset("\n\t")
+LINE_CONTROLS = frozenset("\n\t")
 HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 INVISIBLE = frozenset(
     "\u00a0\u034f\u115f\u1160\u17b4\u17b5\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
@@ -21,12 +21,12 @@ INVISIBLE = frozenset(
 
 def shown(text: str) -> str:
     """The text with a mark in the place of each character that a reader would not see."""
-    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
 
 
-def _shown(character: str) -> str:
+def _visible(character: str) -> str:
     hidden = category(character) in HIDDEN or character in INVISIBLE or _selects_variant(character)
-    return f"⟨U+{ord(character):04X}⟩" if hidden and character not in KEPT else character
+    return f"⟨U+{ord(character):04X}⟩" if hidden and character not in LINE_CONTROLS else character
 
 
 def _selects_variant(character: str) -> bool:

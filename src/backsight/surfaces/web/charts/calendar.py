@@ -6,7 +6,7 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from backsight.surfaces.web.charts.drawing import WIDE, SvgChart, ChartRow, both, drawing, element
+from backsight.surfaces.web.charts.drawing import WIDE, ChartRow, SvgChart, both, drawing, element
 
 CELL = 13
 LEVELS = 4

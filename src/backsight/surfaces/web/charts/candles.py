@@ -9,9 +9,9 @@ from markupsafe import Markup
 from backsight.core.market import Bar
 from backsight.surfaces.web.charts.drawing import (
     LETTER,
-    SvgChart,
     ChartRow,
     Scale,
+    SvgChart,
     apart,
     axis_width,
     both,

@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from backsight.surfaces.web.charts.drawing import (
     LETTER,
-    SvgChart,
     ChartRow,
     Scale,
+    SvgChart,
     apart,
     axis_width,
     both,

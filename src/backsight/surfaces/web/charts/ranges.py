@@ -7,9 +7,9 @@ from markupsafe import Markup
 
 from backsight.surfaces.web.charts.drawing import (
     LETTER,
-    SvgChart,
     ChartRow,
     Scale,
+    SvgChart,
     both,
     drawing,
     element,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from backsight.surfaces.web.charts.drawing import (
-    SvgChart,
     ChartRow,
     Scale,
+    SvgChart,
     axis_width,
     both,
     drawing,

@@ -27,14 +27,14 @@ def step(page: PageRequest) -> Response:
     at = page.state.as_of or now
     instant = timedelta(microseconds=1)
     if page.query.get("direction") == "later":
-        found = page.memory.list_instants(**page.deployment, since=at + instant, choose="first", limit=1).instants
+        neighbours = page.memory.list_instants(**page.deployment, since=at + instant, choose="first", limit=1).instants
     else:
-        found = page.memory.list_instants(**page.deployment, until=at, choose="last", limit=1).instants
+        neighbours = page.memory.list_instants(**page.deployment, until=at, choose="last", limit=1).instants
     query = dict(parse_qsl(target.query, keep_blank_values=True))
     query.pop("as_of", None)
-    is_last = page.query.get("direction") == "later" and not found
-    if found:
-        query["as_of"] = short_instant(found[0].at)
+    is_last = page.query.get("direction") == "later" and not neighbours
+    if neighbours:
+        query["as_of"] = short_instant(neighbours[0].at)
     elif not is_last:
         query["as_of"] = short_instant(at)
     path = f"{target.path}?{urlencode(query)}" if query else target.path

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from backsight.ops.state_history import StateHistory
 from backsight.surfaces.web.charts.drawing import SvgChart
-from backsight.surfaces.web.charts.lines import SeriesLine, Panel, line_chart
+from backsight.surfaces.web.charts.lines import Panel, SeriesLine, line_chart
 from backsight.surfaces.web.numbers import plain
 from backsight.surfaces.web.page import PageRequest
 from backsight.surfaces.web.state import read_instant

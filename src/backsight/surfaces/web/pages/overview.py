@@ -10,7 +10,7 @@ from backsight.core.portfolio import Mode
 from backsight.core.trades.performance import EquityDay, ResultFigures
 from backsight.surfaces.web.charts.calendar import calendar_chart
 from backsight.surfaces.web.charts.drawing import SvgChart
-from backsight.surfaces.web.charts.lines import SeriesLine, Panel, line_chart
+from backsight.surfaces.web.charts.lines import Panel, SeriesLine, line_chart
 from backsight.surfaces.web.numbers import Unit, plain, signed
 from backsight.surfaces.web.page import PageRequest
 from backsight.surfaces.web.pages.attention import waiting

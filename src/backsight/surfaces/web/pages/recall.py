@@ -24,11 +24,11 @@ def show(page: PageRequest) -> Response:
     values: dict[str, Any] = {"labels": LABELS, "numbers": NUMBERS, "directions": DIRECTIONS, "symbol": symbol}
     if symbol is None:
         return page.render("empty_recall.html", title="Recall")
-    asked = _arguments(page, symbol)
-    answer = page.memory.recall_memories(**asked, limit=10)
+    query = _arguments(page, symbol)
+    answer = page.memory.recall_memories(**query, limit=10)
     more: tuple[RecalledMemory, ...] = ()
     if answer.next_cursor is not None:
-        more = page.memory.recall_memories(**asked, limit=10, cursor=answer.next_cursor).memories[:NEAR_MISSES]
+        more = page.memory.recall_memories(**query, limit=10, cursor=answer.next_cursor).memories[:NEAR_MISSES]
     results: dict[str, Any] = {
         "answer": answer,
         "near_misses": more,

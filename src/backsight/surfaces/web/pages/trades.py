@@ -165,9 +165,9 @@ def download(page: PageRequest) -> Response:
 
 
 def _every(page: PageRequest) -> Iterator[Trade]:
-    asked, cursor = arguments(page), None
+    arguments_of_page, cursor = arguments(page), None
     for _ in range(MOST_DOWNLOADED // 100):
-        answer = page.memory.list_trades(**asked, limit=100, cursor=cursor)
+        answer = page.memory.list_trades(**arguments_of_page, limit=100, cursor=cursor)
         yield from answer.trades
         cursor = answer.next_cursor
         if cursor is None:
