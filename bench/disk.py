@@ -1,7 +1,9 @@
-"""What a tick costs on disk: bytes per tick by table, and what a year of one-minute ticks would take.
+"""What a tick costs: bytes on disk by table, memory of the process, and the time of verifying what was written.
 
 A deployment in one symbol ticks every minute on a SQLite file. The price moves at every tick. A position is entered and
-left every two hours. Each tick has its recall, and the memory that it was shown is stored with the decision.
+left every two hours. Each tick has its recall, and the memory that it was shown is stored with the decision. Memory and
+processor time are printed after every tenth part of the ticks: both must become flat. Then everything is verified, and
+what the last hundredth of the ticks wrote.
 """
 
 import argparse
@@ -15,9 +17,10 @@ from pathlib import Path
 
 from backsight.core.decision import Verdict
 from backsight.core.orders import BrokerSnapshot, Order
-from backsight.memory import open_memory
+from backsight.memory import Memory, open_memory
 from backsight.runtime.clock import SimulatedClock
 from backsight.testing import a_position, a_snapshot
+from bench.server_memory import resident
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
 DEPLOYMENT = "VolBreakout@bench"
@@ -39,14 +42,24 @@ class Market:
 
 
 def run(path: Path, ticks: int) -> float:
-    """Tick on a new store; the processor seconds of all ticks."""
+    """Tick on a new store, printing the memory of the process, and verify; the processor seconds of all ticks."""
     clock, market = SimulatedClock(START), Market()
+    part, last_hundredth, checkpoint = ticks // 10, ticks - ticks // 100, None
     with open_memory(f"sqlite:///{path}", owner="bench", clock=clock) as memory:
         memory.open_account(venue="bench", name="bench", mode="sim")
         memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", rules=["enter on a close"])
         memory.deploy(strategy_name="VolBreakout", account="bench")
-        started = time.process_time()
+        started = part_started = time.process_time()
+        verifying = 0.0
         for number in range(ticks):
+            if number == last_hundredth:
+                verifying, checkpoint = verified(memory, "everything so far")
+                part_started += verifying
+            if part and number % part == 0 and number:
+                now = time.process_time()
+                milliseconds = 1e3 * (now - part_started) / part
+                print(f"  {number:9,} ticks: {resident():6.0f} MB, {milliseconds:.1f} ms of processor time a tick")
+                part_started = now
             clock.advance(minutes=1)
             market.price = round(market.price * (1 + market.random.gauss(0, 0.0005)), 2)
             before, order, after = market.snapshot(clock.now()), None, None
@@ -66,7 +79,21 @@ def run(path: Path, ticks: int) -> float:
                 recalled=list(opened.recalled),
                 recalls=list(opened.recalls),
             )
-        return time.process_time() - started
+        seconds = time.process_time() - started - verifying
+        if checkpoint is not None:
+            verified(memory, f"the last {ticks - last_hundredth:,} ticks", since=checkpoint)
+            verified(memory, "everything")
+        print(f"  resident at the end: {resident():.0f} MB")
+        return seconds
+
+
+def verified(memory: Memory, what: str, *, since: str | None = None) -> tuple[float, str | None]:
+    """Verify, print the time, and return it with the checkpoint."""
+    started = time.process_time()
+    answer = memory.verify_audit(since=since)
+    seconds = time.process_time() - started
+    print(f"  verification of {what}: {seconds:.2f} s, {answer.rows:,} rows, intact: {answer.intact}")
+    return seconds, answer.checkpoint
 
 
 def sizes(path: Path) -> dict[str, int]:

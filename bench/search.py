@@ -52,8 +52,6 @@ EVERYWHERE = Scope()
 DRAWS = 1_000
 """Bootstrap samples."""
 TIMED_QUERIES = 60
-LONG_PASSAGE = 4_500
-"""Characters above which a passage is cut into chunks, as a document would be."""
 MODULES = """
     argparse ast asyncio base64 bisect calendar codecs collections configparser contextlib copy csv ctypes datetime
     decimal difflib dis email.message enum fileinput fractions ftplib functools gettext glob graphlib gzip heapq
@@ -73,6 +71,8 @@ class TestSet(NamedTuple):
     name: str
     passages: list[str]
     questions: list[tuple[str, list[int]]]
+    are_long: bool = False
+    """Whether the passages are long documents, which are cut into chunks and found by their best chunk."""
 
 
 # Sets
@@ -85,6 +85,28 @@ def read_set(folder: Path) -> TestSet:
     place = {passage["id"]: number for number, passage in enumerate(passages)}
     answered = [(question["text"], [place[gold] for gold in question["gold"]]) for question in questions]
     return TestSet(folder.name, [passage["text"] for passage in passages], answered)
+
+
+def joined(tests: TestSet, length: int, name: str) -> TestSet:
+    """Long documents: consecutive passages of a set, joined until a document has at least this length.
+
+    Of annual reports, a table and the paragraphs about the table stay together, and so do the answers to one question.
+    """
+    inseparable = {place for _, gold in tests.questions for place in range(min(gold) + 1, max(gold) + 1)}
+    documents: list[str] = []
+    document_of: list[int] = []
+    for place, passage in enumerate(tests.passages):
+        begins = not documents or (len(documents[-1]) >= length and _is_table(passage) and place not in inseparable)
+        if begins:
+            documents.append("")
+        documents[-1] += passage.strip() + "\n\n"
+        document_of.append(len(documents) - 1)
+    questions = [(text, sorted({document_of[place] for place in gold})) for text, gold in tests.questions]
+    return TestSet(name, documents, questions, are_long=True)
+
+
+def _is_table(passage: str) -> bool:
+    return passage.count("\n") >= 2
 
 
 def docstrings() -> TestSet:
@@ -181,6 +203,8 @@ FILLER = (
 
 PAGE = 9_000
 """Characters of a page in the set of long documents."""
+LONG_DOCUMENTS = {"pages": 1, "reports": PAGE}
+"""Sets of long documents made from a set of passages: one table and its paragraphs each, or many of them."""
 
 
 def pages() -> TestSet:
@@ -202,7 +226,7 @@ def pages() -> TestSet:
         if len(page) > PAGE // 3 and heads:
             questions += [(head, [len(documents)]) for head in rng.sample(heads, min(4, len(heads)))]
             documents.append(page)
-    return TestSet("pages", documents, questions)
+    return TestSet("pages", documents, questions, are_long=True)
 
 
 def journal() -> TestSet:
@@ -330,7 +354,7 @@ def score(order: Sequence[int], gold: Sequence[int]) -> tuple[float, float, floa
 
 def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
     """The scores of every method on a test set; a long passage is cut into chunks, and found by its best chunk."""
-    chunks = [(place, each.text) for place, text in enumerate(tests.passages) for each in _cut(text)]
+    chunks = [(place, each.text) for place, text in enumerate(tests.passages) for each in _chunks(text, tests)]
     texts, places = [text for _, text in chunks], [place for place, _ in chunks]
     vectors = embed(texts, cache)
     query_vectors = embed([text for text, _ in tests.questions], cache)
@@ -343,7 +367,7 @@ def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
         with database.reading() as connection:
             index = stored.index_or_empty(connection, OWNER, now=T0)
             for (text, gold), values in zip(tests.questions, query_vectors, strict=True):
-                vector = QueryVector(values, MODEL, vector_cache)
+                vector = QueryVector(values, MODEL, vector_cache, MiniLM.language)
                 matches = hybrid_search(connection, index, read_query(text), EVERYWHERE, vector)
                 for method, order in METHODS.items():
                     documents = list(dict.fromkeys(places[number - 1] for number in order(matches)))
@@ -352,10 +376,8 @@ def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
     return {method: Scores(*map(list, zip(*rows, strict=True))) for method, rows in scores.items()}
 
 
-def _cut(text: str) -> Sequence[Chunk]:
-    """The chunks of a long passage; a short one is one chunk, whatever its lines."""
-    whole = Chunk(start_line=1, end_line=1, text=text)
-    return chunks_of(text, markdown=False) if len(text) > LONG_PASSAGE else [whole]
+def _chunks(text: str, tests: TestSet) -> Sequence[Chunk]:
+    return chunks_of(text, markdown=False) if tests.are_long else [Chunk(start_line=1, end_line=1, text=text)]
 
 
 def store_vectors(database: Database, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
@@ -553,7 +575,11 @@ def main() -> None:
     options = parser.parse_args()
     if not options.no_quality:
         folders = sorted(file.parent for file in options.data.glob("*/corpus.jsonl")) if options.data else []
-        show_quality([*map(read_set, folders), docstrings(), language(), journal(), pages()], options.cache)
+        read = [read_set(folder) for folder in folders]
+        long = [
+            joined(tests, length, f"{tests.name} {name}") for tests in read for name, length in LONG_DOCUMENTS.items()
+        ]
+        show_quality([*read, *long, docstrings(), language(), journal(), pages()], options.cache)
     if options.sizes:
         with fresh_stores(not options.no_postgres) as urls:
             show_speed(options.sizes, urls, options.words)

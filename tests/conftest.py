@@ -4,14 +4,17 @@ And a small language model for the slow tests, where it is installed.
 """
 
 import atexit
+import faulthandler
 import importlib.util
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -58,6 +61,28 @@ def pytest_configure(config: pytest.Config) -> None:
         connection.execute(text("ALTER SYSTEM SET max_connections = 200"))
         connection.execute(text("SELECT pg_reload_conf()"))
     engine.dispose()
+
+
+MOST_SECONDS = 300.0
+"""How long a test may take; those that are marked as slow have an hour."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that waits for ever; the alarm rings again, because cleaning up may wait as well."""
+
+    def too_long(_signal: int, _frame: FrameType | None) -> NoReturn:
+        faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
+        pytest.fail(f"the test took more than {seconds:g} s")
+
+    seconds = 3_600.0 if item.get_closest_marker("slow") else float(os.environ.get("TEST_SECONDS", MOST_SECONDS))
+    former = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 10.0)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, former)
 
 
 def pytest_unconfigure() -> None:

@@ -228,6 +228,7 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
     key = memory.create_key(name="agent").key
     clock.advance(minutes=1)
     memory.revoke_key(key_id=key.id)
+    told(memory, clock)
     taught(memory, clock)
 
 
@@ -240,6 +241,20 @@ def asked(memory: Memory, clock: FakeClock) -> None:
     memory.record_run(
         deployment="VolBreakout@main", prompt="Look.", output="Flat.", card_type="view", result={"view": "flat"}
     )
+
+
+def told(memory: Memory, clock: FakeClock) -> None:
+    """A fact that was edited and shown, and a market event that was corrected."""
+    fact = memory.add_fact(fact="I trade gold only.", topic="symbols").fact
+    memory.compose_chat(session="monday")
+    with tempfile.TemporaryDirectory() as folder:
+        calendar = Path(folder, "calendar.csv")
+        for forecast in ("3.0%", "3.1%"):
+            at = (clock.now() + timedelta(days=9)).replace(minute=0)
+            calendar.write_text(f"time,kind,title,source_id,forecast\n{at.isoformat()},cpi,CPI,c1,{forecast}\n")
+            memory.import_events(path=str(calendar))
+            clock.advance(minutes=1)
+    memory.edit_fact(fact_id=fact.id, fact="I trade gold and silver.")
 
 
 LESSONS = """\

@@ -29,6 +29,7 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
     "coach": (
         "get_my_deployments",
         "get_strategy_performance",
+        "get_upcoming_events",
         "remember",
         "forget",
         "list_trades",

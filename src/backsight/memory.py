@@ -29,6 +29,8 @@ from backsight.services.context import ClockTerms, Context, Reflectors, Runners
 from backsight.services.file_access import confined_path, without_content
 from backsight.settings import Settings, settings_from_environment
 from backsight.store.database import DatabaseLimits, open_database
+from backsight.store.heads_file import FIELD as HEADS_FILE
+from backsight.store.heads_file import HeadsFile
 
 if TYPE_CHECKING:
     from backsight.adapters.brokers.paper import FREE, PaperBroker, PaperTerms
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         documents,
         events,
         events_bars,
+        events_calendar,
         facts,
         fills,
         instruments,
@@ -185,6 +188,8 @@ class Memory(Context):
     import_bars = events.import_bars
     record_bars = events.record_bars
     list_bars = events_bars.list_bars
+    import_events = events_calendar.import_events
+    get_upcoming_events = events_calendar.get_upcoming_events
     import_fills = fills.import_fills
     import_positions = positions.import_positions
     migrate_legacy = legacy.migrate_legacy
@@ -367,6 +372,7 @@ def open_memory(
     """Open the memory at a database URL; the default is `BACKSIGHT_URL`, else a file in the user's data folder."""
     settings = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
     library = library_from(settings, embedder=embedder)  # before the database: a wrong setting leaves nothing open
+    heads_file = heads_file_from(settings)
     memory = Memory(
         database=open_database(
             settings.url, cache=None if settings.cache is None else Path(settings.cache), limits=limits_from(settings)
@@ -381,8 +387,21 @@ def open_memory(
     memory.runners = runners or agent_runners(settings)
     memory.environment = {"BACKSIGHT_URL": settings.url, "BACKSIGHT_WORKSPACE": settings.workspace or ""}
     memory.file_folders = tuple(filter(None, settings.file_folders.split(pathsep)))
+    memory.heads_file = heads_file
     memory.clock_terms = ClockTerms(skew=timedelta(seconds=settings.clock_skew), may_be_wrong=clock is None)
     return memory
+
+
+def heads_file_from(settings: Settings) -> HeadsFile | None:
+    """The file of the settings in which heads of audit chains are recorded, and the key that signs them."""
+    if settings.heads_file is None:
+        return None
+    path = Path(settings.heads_file)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise Invalid(
+            f"{path} is not a file in an existing folder; create the folder, or name a file", field=HEADS_FILE
+        )
+    return HeadsFile(path, None if settings.audit_key is None else settings.audit_key.encode())
 
 
 def limits_from(settings: Settings) -> DatabaseLimits:

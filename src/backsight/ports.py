@@ -106,6 +106,11 @@ class Embedder(Protocol):
         """The name of the model; vectors of two models are never compared."""
         ...
 
+    @property
+    def language(self) -> str | None:
+        """The only language that the model knows well, such as 'en'; None for a model of many languages."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """One row of length 1 for each text."""
         ...

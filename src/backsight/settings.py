@@ -16,6 +16,7 @@ LONGEST_TIMEOUT = 3_600.0
 SECONDS = ("connect_timeout", "lock_timeout", "idle_timeout", "pool_timeout", "clock_skew", "model_timeout")
 """The settings that are seconds."""
 MOST_CONNECTIONS = 1_000
+SHORTEST_AUDIT_KEY = 32
 CONFIG_FILES: Mapping[str, tuple[str, ...]] = {"backsight.toml": (), "pyproject.toml": ("tool", "backsight")}
 """Files with settings, the first of which that has any counts, and the table in which they are."""
 
@@ -47,6 +48,13 @@ class Settings:
     """Most connections of a process to the store; the server runs fewer operations at a time."""
     clock_skew: float = 60.0
     """Seconds by which a reported time may be ahead of this machine's clock."""
+
+    heads_file: str | None = None
+    """Append-only file outside the database, for the head of the audit chain after each command. None: not recorded."""
+    audit_key: str | None = field(default=None, repr=False)
+    """Key that signs the heads in that file, 32 characters or more; the database never contains it."""
+    audit_key_file: str | None = None
+    """File with that key, instead of the key itself."""
 
     model_url: str | None = None
     """URL of an OpenAI-compatible server that writes lessons. None: the provider that the model's name begins with."""
@@ -101,6 +109,11 @@ class Settings:
                 raise Invalid(f"{value[:40]!r} is not a name; give 1 to {MAX_NAME} printable characters", field=name)
         if self.model_url is not None:
             checked_base_url(self.model_url, field="model_url")
+        if self.audit_key is not None and len(self.audit_key) < SHORTEST_AUDIT_KEY:
+            message = f"the key is too short; give {SHORTEST_AUDIT_KEY} random characters or more"
+            raise Invalid(message, field="audit_key")
+        if self.audit_key is not None and self.heads_file is None:
+            raise Invalid("a key signs heads; give the file for them, heads_file", field="audit_key")
         if not 1 <= self.connections <= MOST_CONNECTIONS:
             message = f"{self.connections} is out of range; give 1 to {MOST_CONNECTIONS}"
             raise Invalid(message, field="connections")
@@ -131,6 +144,8 @@ def settings_from(values: Mapping[str, str]) -> Settings:
         fields["connections"] = _whole(fields["connections"], field="connections")
     fields |= {name: _seconds(fields[name], field=name) for name in SECONDS if name in fields}
     folders = {"url": f"sqlite:///{data_folder(values) / 'backsight.db'}", "cache": str(cache_folder(values))}
+    if "audit_key_file" in fields:
+        fields.setdefault("audit_key", _secret_in(Path(fields["audit_key_file"]), field="audit_key_file"))
     settings = Settings(**(folders | fields))
     settings.check()
     return settings
@@ -141,6 +156,15 @@ def _whole(text: str, *, field: str) -> int:
         return int(text)
     except ValueError:
         raise Invalid(f"{text[:40]!r} is not a whole number; give one, like 15", field=field) from None
+
+
+def _secret_in(file: Path, *, field: str) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(
+            f"{file} cannot be read ({type(error).__name__}); give a file with the key", field=field
+        ) from None
 
 
 def _seconds(text: str, *, field: str) -> float:

@@ -31,6 +31,8 @@ PLANTED = [
     ("pure-core", "core/numbers.py", "import sqlalchemy"),
     ("sql-in-store", "ops/recall.py", "from sqlalchemy import select"),
     ("sql-in-store", "surfaces/cli.py", "import sqlalchemy"),
+    ("layers", "runtime/demo.py", "import backsight.lab.run"),
+    ("lab-statistics", "lab/metrics.py", "import backsight.memory"),
     ("adapters-behind-ports", "adapters/clocks.py", "import backsight.store.database"),
     ("wiring-in-memory", "services/context.py", "from backsight.adapters.clocks import SystemClock"),
     ("wiring-in-memory", "runtime/demo.py", "from backsight.adapters.clocks import SystemClock"),

@@ -49,26 +49,6 @@ def test_commands_print_their_documented_output(page: Path, tmp_path: Path) -> N
         assert ran.stdout.splitlines() == expected
 
 
-def test_the_shell_blocks_of_the_readme_run_in_order_after_the_demo(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "backsight", "demo", "--no-serve", "--days", "14"]  # `make demo`, but shorter
-    subprocess.run(program, cwd=tmp_path, check=True, capture_output=True, timeout=120)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    texts = [text for kind, text in blocks(ROOT / "README.md") if kind == "sh" and not text.startswith("make ")]
-    script = f"set -e\nbacksight() {{ '{sys.executable}' -m backsight \"$@\"; }}\n" + "\n".join(texts)
-    ran = subprocess.run(
-        ["bash", "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "BACKSIGHT_URL": f"sqlite:///{tmp_path}/own.db"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "sim: " in ran.stdout
-    assert "TRADING_MANUAL.md:" in ran.stdout
-
-
 def test_an_mcp_client_connects_as_the_readme_says(tmp_path: Path) -> None:
     (configured,) = [text for kind, text in blocks(ROOT / "README.md") if kind == "json"]
     server = json.loads(configured)["mcpServers"]["backsight"]

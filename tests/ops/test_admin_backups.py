@@ -130,6 +130,34 @@ def test_the_name_must_be_repeated(memory: Memory) -> None:
     assert dump(memory) == before
 
 
+def test_an_erasure_on_postgresql_does_not_wait_for_others_nor_hold_them_up(
+    postgres_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backsight.store.database.TABLE_LOCK_WAIT", 0.2)
+    with (
+        open_memory(postgres_url, owner="ana", clock=clock) as ana,
+        open_memory(postgres_url, owner="bob", clock=clock) as bob,
+    ):
+        for memory in (ana, bob):
+            memory.remember_trade(**a_trade_call(idempotency_key="first"))
+        with bob.reading() as connection:  # a reader that stays for long
+            connection.execute(text("SELECT count(*) FROM trade_history"))
+            erased = ana.erase_owner(confirm="ana")
+            assert not erased.overwritten
+            assert "could not be overwritten" in erased.notes[0]
+            bob.remember_trade(**a_trade_call(idempotency_key="second"))
+        assert rows_of(ana, "ana") == {"audit_log": 1}
+        monkeypatch.setattr("backsight.ops.admin_backups.LONGEST_LOCK", 0.001)  # every table takes too long
+        assert not ana.erase_owner(confirm="ana").overwritten
+        monkeypatch.undo()
+        assert ana.erase_owner(confirm="ana").overwritten
+        with ana.reading() as connection:
+            assert connection.execute(text("SHOW statement_timeout")).scalar() == "0"
+            assert connection.execute(text("SHOW lock_timeout")).scalar() == "1min"
+        assert len(bob.list_trades(mode="all").trades) == 2
+        assert (bob.verify_audit().intact, ana.verify_audit().intact) == (True, True)
+
+
 def test_an_erasure_while_another_process_reads_says_that_text_may_remain(tmp_path: Path, clock: FakeClock) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path}/store.db", owner="ana", lock_timeout=0.1)
     with open_memory(settings=settings, clock=clock) as memory, open_memory(settings=settings, clock=clock) as other:
@@ -191,7 +219,7 @@ def test_a_row_that_somebody_removes_is_no_thinned_row(memory: Memory, clock: Fa
     ticked_daily(memory, clock, days=4)
     memory.retention(keep_days=2)
     with raw(url) as connection:
-        connection.execute(text("DELETE FROM recalls WHERE id = (SELECT min(id) FROM recalls)"))
+        connection.execute(text("DELETE FROM recalls WHERE decision_id = (SELECT min(decision_id) FROM recalls)"))
     verified = memory.verify_audit()
     assert [(finding.kind, finding.table) for finding in verified.findings] == [("removed", "recalls")]
 

@@ -45,6 +45,8 @@ Every trade has a stop.
 class CountingEmbedder:
     """Gives similar vectors to texts that share words, and records the texts."""
 
+    language: str | None = None
+
     def __init__(self, model: str = "counting") -> None:
         self.model = model
         self.texts: list[str] = []
@@ -599,13 +601,15 @@ def test_an_embedder_that_is_not_installed_is_an_error_at_start(
         opened(url, folder, clock, search="hybrid_embeddings")
 
 
-QUESTIONS = json.loads((Path(__file__).parent.parent / "data/questions.json").read_text())
-
-
+@pytest.mark.parametrize(
+    ("name", "first", "among_five", "nothing"),
+    [("questions", 0.85, 0.97, 0.9), ("held_out_questions", 0.85, 0.9, 0.8)],
+)
 def test_questions_are_answered_and_those_without_an_answer_get_nothing(
-    url: str, tmp_path: Path, clock: FakeClock
+    url: str, tmp_path: Path, clock: FakeClock, name: str, first: float, among_five: float, nothing: float
 ) -> None:
-    for path, text in QUESTIONS["files"].items():
+    questions = json.loads((Path(__file__).parent.parent / f"data/{name}.json").read_text())
+    for path, text in questions["files"].items():
         file = tmp_path / "workspace" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -613,16 +617,16 @@ def test_questions_are_answered_and_those_without_an_answer_get_nothing(
     empty: list[bool] = []
     with opened(url, tmp_path / "workspace", clock) as memory:
         memory.reindex()
-        for question in QUESTIONS["questions"]:
+        for question in questions["questions"]:
             answer = memory.search_memory(query=question["text"], limit=5)
             if "path" not in question:
                 empty.append(not answer.citations and bool(answer.message))
                 continue
             right = [question["path"] == each.path and question["answer"] in each.snippet for each in answer.citations]
             places.append(right.index(True) if any(right) else 99)
-    assert sum(place == 0 for place in places) / len(places) >= 0.85
-    assert sum(place < 5 for place in places) / len(places) >= 0.97
-    assert sum(empty) / len(empty) >= 0.9
+    assert sum(place == 0 for place in places) / len(places) >= first
+    assert sum(place < 5 for place in places) / len(places) >= among_five
+    assert sum(empty) / len(empty) >= nothing
 
 
 # Embeddings
@@ -1024,10 +1028,12 @@ def test_a_rule_that_somebody_changed_in_the_index_is_not_shown(memory: Memory, 
     with raw(url) as connection:
         connection.execute(sql("UPDATE document_chunks SET text = replace(text, '1 %', '90 %')"))
     assert "90 %" not in str(memory.search_memory(query="risk zinc"))
-    assert "90 %" not in memory.read_memory(path="TRADING_MANUAL.md").text
+    with pytest.raises(Unavailable, match=r"TRADING_MANUAL\.md is left out: .* changed outside Backsight; run reindex"):
+        memory.read_memory(path="TRADING_MANUAL.md")
     deployed(memory)
     prompt = str(memory.preview_context(deployment="VolBreakout@main"))
     assert "zinc" not in prompt
+    assert "Note: TRADING_MANUAL.md is left out" in prompt
     health = memory.index_health()
     assert not health.healthy
     assert "the index of TRADING_MANUAL.md is not what its file says" in health.message
@@ -1039,9 +1045,10 @@ def test_a_rule_that_somebody_changed_in_the_index_is_not_shown(memory: Memory, 
     assert memory.doctor().healthy
 
 
-def test_a_forged_hash_is_found_by_the_file(memory: Memory, folder: Path, url: str) -> None:
+def test_a_rule_that_is_forged_with_its_hashes_is_not_shown(memory: Memory, folder: Path, url: str) -> None:
     (folder / "TRADING_MANUAL.md").write_text("Never risk more than 1 % of zinc.\n")
     memory.reindex()
+    deployed(memory)
     forged = content_hash("Never risk more than 90 % of zinc.\n")
     with raw(url) as connection:
         own = {"path": "TRADING_MANUAL.md", "hash": forged}
@@ -1049,3 +1056,43 @@ def test_a_forged_hash_is_found_by_the_file(memory: Memory, folder: Path, url: s
         connection.execute(sql(changed), own)
         connection.execute(sql("UPDATE documents SET content_hash = :hash WHERE path = :path"), own)
     assert "the index of TRADING_MANUAL.md is not what its file says" in memory.index_health().message
+    prompt = str(memory.preview_context(deployment="VolBreakout@main"))
+    assert "zinc" not in prompt
+    assert "Note: TRADING_MANUAL.md is left out: its text in the index was changed outside Backsight" in prompt
+    answer = memory.search_memory(query="risk zinc")
+    assert "90 %" not in str(answer)
+    assert "TRADING_MANUAL.md is left out" in answer.message
+    with pytest.raises(Unavailable, match="changed outside Backsight"):
+        memory.read_memory(path="TRADING_MANUAL.md")
+    memory.reindex()
+    assert "1 % of zinc" in str(memory.preview_context(deployment="VolBreakout@main"))
+    assert memory.index_health().healthy
+
+
+def test_a_rule_forged_so_that_the_file_seems_newer_is_named(memory: Memory, folder: Path, url: str) -> None:
+    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 1 % of zinc.\n")
+    memory.reindex()
+    deployed(memory)
+    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 2 % of zinc, ever.\n")  # or the owner edits it
+    prompt = str(memory.preview_context(deployment="VolBreakout@main"))
+    assert "1 % of zinc" in prompt
+    assert "Note: TRADING_MANUAL.md differs from its file, which may be newer than the index; run reindex" in prompt
+    (folder / "TRADING_MANUAL.md").unlink()  # or somebody adds a document that no file has
+    prompt = str(memory.preview_context(deployment="VolBreakout@main"))
+    assert "Note: TRADING_MANUAL.md is in the index, but its file is missing; run reindex" in prompt
+
+
+def test_a_row_is_cited_by_its_column_and_an_item_with_its_introduction(memory: Memory, folder: Path) -> None:
+    lines = ["# Manual", "", "Never:", "", "- average down", "", "| symbol | cap |", "|---|---|", "| EUR/USD | 3 |"]
+    (folder / "TRADING_MANUAL.md").write_text("\r\n".join([*lines, "| DAX | 1 |"]), "utf-8-sig", newline="")
+    memory.reindex()
+    places = [memory.search_memory(query=query).citations[0].place for query in ("EURUSD cap", "average down")]
+    assert places == ["TRADING_MANUAL.md:9", "TRADING_MANUAL.md:3-5"]
+
+
+def test_capital_endings_are_markdown_and_utf_16_is_named(memory: Memory, folder: Path) -> None:
+    (folder / "memory/IDEAS.MD").write_text("Kumquat futures.\n")
+    (folder / "memory/windows.md").write_bytes("# Hallo\n".encode("utf-16"))
+    skipped = {each.path: each.reason for each in memory.reindex().skipped}
+    assert skipped == {"memory/windows.md": "not UTF-8"}
+    assert memory.search_memory(query="kumquat").citations[0].path == "memory/IDEAS.MD"

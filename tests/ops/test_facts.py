@@ -63,7 +63,7 @@ def test_what_is_observed_is_inferred_and_what_others_say_is_no_fact(memory: Mem
     assert dump(memory) == before
 
 
-BAD = {
+BAD: dict[str, tuple[dict[str, Any], str]] = {
     "too short": ({"fact": "abc"}, "fact: has 3 characters; give 4 to 500"),
     "too long": ({"fact": "x" * 501}, "fact: has 501 characters"),
     "only spaces": ({"fact": " " * 9}, "fact: has 0 characters"),

@@ -523,6 +523,37 @@ def test_a_renamed_position_goes_on_and_realises_nothing(memory: Memory, clock: 
     assert (memory.doctor().healthy, memory.verify_audit().intact) == (True, True)
 
 
+def test_a_late_rename_without_averages_joins_what_was_taken_for_two_trades(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    old, new = (a_position(2.0, symbol=symbol, average_price=None) for symbol in ("FB", "META"))
+    desk.tick(1, [old], fills=[a_report("i", at(0.5), 2.0, 100.0, symbol="FB")])
+    desk.tick(2, [new])
+    assert {(each.symbol, each.status) for each in desk.trades()} == {("FB", "closed"), ("META", "open")}
+    desk.tick(3, [new], fills=[a_report("r", at(1.5), kind="rename", position_key="FB", symbol="META")])
+    trade = desk.trade()
+    assert (trade.symbol, trade.status, trade.open_size, trade.inferred) == ("META", "open", 2.0, False)
+    sale = a_report("o", at(3.5), -2.0, 110.0, symbol="META")
+    desk.tick(4, [], fills=[sale])
+    desk.tick(5, [], fills=[sale])  # reported again after the close
+    assert (desk.trade().pnl, desk.trade().position_key) == (20.0, "FB")
+    assert (memory.doctor().healthy, memory.verify_audit().intact) == (True, True)
+
+
+def test_a_late_entry_before_a_split_of_its_interval_counts_in_the_units_of_then(
+    memory: Memory, clock: FakeClock
+) -> None:
+    desk = Desk(memory, clock, currency="USD")
+    split = a_report("s", at(0.7), kind="split", symbol="AAPL", ratio=10.0)
+    desk.tick(1, [a_position(20.0, symbol="AAPL", average_price=8.0)], fills=[split])
+    desk.tick(
+        2,
+        [a_position(20.0, symbol="AAPL", average_price=8.0)],
+        fills=[a_report("i", at(0.5), 2.0, 80.0, symbol="AAPL")],
+    )
+    trade = desk.trade()
+    assert (trade.open_size, trade.entry_price, trade.inferred) == (20.0, 8.0, False)
+
+
 def test_a_rename_with_the_same_position_id_is_inferred_and_the_decision_keeps_the_brokers_words(
     memory: Memory, clock: FakeClock
 ) -> None:

@@ -229,7 +229,29 @@ def some_edit(life: Life) -> str:
     return life.memory.list_edits(status="proposed").edits[0].id
 
 
+def some_fact(life: Life, event: Event) -> str:
+    """The id of a fact, archived or not; a new one where there is none."""
+    facts = [*life.memory.list_facts().facts, *life.memory.list_facts(archived=True).facts]
+    if not facts:
+        return life.memory.add_fact(fact=f"My rule {event.number}").fact.id
+    return facts[event.number % len(facts)].id
+
+
 COMMANDS: dict[str, Callable[[Life, Event], object]] = {
+    "remember": lambda life, event: life.memory.remember(fact=f"My habit {event.number % 4}", topic="habit"),
+    "forget": lambda life, event: life.memory.forget(fact_id=some_fact(life, event)),
+    "add_fact": lambda life, event: life.memory.add_fact(fact=f"My rule {event.number % 4}"),
+    "edit_fact": lambda life, event: life.memory.edit_fact(
+        fact_id=some_fact(life, event), fact=f"My changed rule {event.number}"
+    ),
+    "set_fact_confidence": lambda life, event: life.memory.set_fact_confidence(
+        fact_id=some_fact(life, event), confidence=("asserted", "inferred")[event.number % 2]
+    ),
+    "restore_fact": lambda life, event: life.memory.restore_fact(fact_id=some_fact(life, event)),
+    "compose_chat": lambda life, event: life.memory.compose_chat(session=f"session {event.number % 3}"),
+    "import_events": lambda life, event: life.memory.import_events(
+        path=str(FOLDER / "events.csv"), timezone=("UTC", "Asia/Tokyo")[event.number % 2]
+    ),
     "open_account": lambda life, event: life.memory.open_account(
         venue="v", name=f"account {event.number}", mode=MODES[event.number % 3]
     ),
@@ -326,7 +348,7 @@ COMMANDS: dict[str, Callable[[Life, Event], object]] = {
     ),
     "release_claim": lambda life, event: life.memory.release_claim(deployment=TICKED, holder="loop"),
 }
-IMPORTS = {"import_trades", "import_fills", "import_bars", "import_positions"}
+IMPORTS = {"import_trades", "import_fills", "import_bars", "import_positions", "import_events"}
 OF_THE_PAST = {*IMPORTS, "record_bars", "migrate_legacy", "backfill"}
 """The commands that record what was known earlier, whatever their event says."""
 
@@ -346,6 +368,7 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     yield "list_instants", {"limit": 50} | when
     yield "list_bars", {"symbol": "XAUUSD", "limit": 5} | when
     yield "last_verification", dict(when)
+    yield from questions_of_a_coach(when)
     yield "list_trades", {"limit": 5} | when
     yield "list_trades", {"mode": "all", "order": "worst", "count": True, "limit": 5} | when
     yield "compare_exits", dict(when)
@@ -384,6 +407,19 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     yield "index_health", when
     yield "list_edits", when
     yield "list_instruments", when
+
+
+def questions_of_a_coach(when: dict[str, Any]) -> Iterator[Question]:
+    """Facts, events ahead, and performance."""
+    for archived in (False, True):
+        yield "list_facts", {"archived": archived} | when
+    yield "get_upcoming_events", {"lookahead_hours": 72, "deployment": TICKED} | when
+    for strategy in ("VolBreakout", "Other", "Fade"):
+        yield "get_strategy_performance", {"strategy": strategy, "detail": "full"} | when
+    for category in ("symbol", "month", "deployment"):
+        yield "break_down", {"by": category} | when
+    for name in (TICKED, REPORTED, TAUGHT):
+        yield "get_equity", {"deployment": name} | when
 
 
 RECALLS: list[dict[str, Any]] = [
@@ -523,7 +559,7 @@ EVERY_COMMAND = in_order(*FIRST, *(name for name in COMMANDS if name not in FIRS
 
 def test_every_query_is_asked_again_after_every_command() -> None:
     commands = {name for name, operation in OPERATIONS.items() if operation.kind == "command"}
-    removes_rows = {"import_data", "restore", "erase_owner", "retention"}
+    removes_rows = {"import_data", "restore", "erase_owner", "erase_fact", "retention"}
     known = commands - removes_rows - {"void_tick"}  # which changes the past
     assert COMMANDS.keys() == known, "add the new command to COMMANDS"
     refused, asked = check_history(BEGINNING, EVERY_COMMAND, 5)

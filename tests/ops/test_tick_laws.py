@@ -551,10 +551,11 @@ COPIED = (ACCOUNTS, STRATEGIES, DEPLOYMENTS, DECISIONS, BARS)
 DERIVED = (FILLS, TRADES, MARKS, EPISODES)
 
 
-def copy_decisions(memory: Memory, other: Memory) -> None:
+def copy_decisions(memory: Memory, other: Memory, *more: Noun[Any]) -> None:
     """Copy only the tables from which backfill derives the ledger."""
     with memory.reading() as connection, other.database.writing(other.owner) as writing:
-        for noun in COPIED:
+        nouns: tuple[Noun[Any], ...] = (*COPIED, *more)
+        for noun in nouns:
             rows = [dict(row) for row in connection.execute(select(noun.table)).mappings()]
             if rows:
                 writing.execute(noun.table.insert(), rows)

@@ -140,9 +140,9 @@ def nulls(name: str) -> dict[str, None]:
 
 
 def is_always_brief(operation: Operation) -> bool:
-    """Whether `detail` is an argument of the operation without the value full, so that MCP always answers in brief."""
+    """Whether `detail` is an argument of the operation without the value brief, so that MCP always answers in brief."""
     choices = json.dumps(operation.input_schema["properties"].get("detail", {"enum": DETAILS}))
-    return '"full"' not in choices
+    return '"brief"' not in choices
 
 
 def in_full(url: str, clock: FakeClock, operation: Operation, arguments: dict[str, Any], *, brief: Any) -> Any:

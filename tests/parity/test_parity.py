@@ -377,6 +377,7 @@ ANSWERED: dict[str, tuple[Call, str]] = {
     "last_tick_id": (("close_tick", LAST_TICK), "decision.id"),
     "trades_cursor": (("list_trades", {"limit": 1}), "next_cursor"),
     "decisions_cursor": (("list_decisions", {**DEPLOYED, "limit": 1}), "next_cursor"),
+    "fact_id": (next((name, more) for name, _, more in EVERY_ARGUMENT if name == "remember"), "fact.id"),
     "key_id": (("create_key", {"name": "reader"}), "key.id"),
     "head": (("export_audit", {}), "head"),
     "checkpoint": (("verify_audit", {}), "checkpoint"),

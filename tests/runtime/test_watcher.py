@@ -1,7 +1,10 @@
 """A change in the workspace is soon in the index, and an error does not end the watching."""
 
+import sys
 import threading
 from pathlib import Path
+
+import pytest
 
 from backsight.core.errors import BacksightError, NotFound
 from backsight.importers.workspace import Workspace
@@ -83,3 +86,23 @@ def test_a_workspace_is_watched_from_the_start(tmp_path: Path, clock: FakeClock)
         watch_documents(memory, report, stop, every_seconds=60.0)
     assert isinstance(results[0], ReindexResult)
     assert results[0].documents == 8
+
+
+def test_without_the_package_that_watches_files_the_clock_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    (tmp_path / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 1 %.\n")
+    reports: Results = []
+    stop = threading.Event()
+
+    def report(result: ReindexResult | BacksightError) -> None:
+        reports.append(result)
+        if len(reports) == 3:
+            stop.set()
+
+    with open_memory(settings=Settings(url="sqlite://", workspace=str(tmp_path))) as memory:
+        watch_documents(memory, report, stop, every_seconds=0.01)
+    (error,) = [each for each in reports if isinstance(each, BacksightError)]
+    assert "scanned every 0.01 s" in error.message
+    assert sum(isinstance(each, ReindexResult) for each in reports) >= 2

@@ -113,6 +113,18 @@ def test_an_incident_of_the_strategys_folder_is_shown_and_a_pair_has_two_spellin
     assert "session expired" not in rules.text
 
 
+def test_incidents_of_a_session_do_not_hide_one_that_names_the_symbol(
+    memory: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
+    for name in "abc":
+        (tmp_path / f"memory/incidents/{name}.md").write_text(f"Asian london new york overlap session {name}.\n")
+    (tmp_path / "memory/incidents/bridge.md").write_text(INCIDENT + "More was written about it afterwards.\n" * 40)
+    memory.reindex()
+    rules = section(opened(memory, clock))
+    assert rules is not None
+    assert next(line for line in rules.text.splitlines() if "incident:" in line).endswith("bridge.md:1-43)")
+
+
 def test_rules_that_do_not_fit_are_named_and_the_owner_is_warned(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:

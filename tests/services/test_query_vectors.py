@@ -11,6 +11,8 @@ from backsight.services.query_vectors import MOST_QUERIES, QueryVectors
 class Counting:
     """Counts the texts that it embeds."""
 
+    language: str | None = None
+
     def __init__(self, model: str) -> None:
         self.model, self.count = model, 0
 

@@ -46,6 +46,8 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
     ("get_strategy_performance", {"detail": "full"}),
     ("break_down", {"by": "weekday"}),
     ("get_equity", DEPLOYED),
+    ("list_facts", {}),
+    ("get_upcoming_events", {**DEPLOYED, "as_of": "2025-02-05T00:00:00Z", "lookahead_hours": 72}),
     ("get_recent_activity", DEPLOYED),
     ("preview_context", DEPLOYED),
     ("review_period", DEPLOYED),

@@ -251,3 +251,22 @@ def test_a_boolean_is_a_flag_and_takes_no_value(store: str) -> None:
     assert run("lessons", "reflect", "--dry-run", "manual:VolBreakout", url=store).returncode == 0
     refused = run("lessons", "reflect", "manual:VolBreakout", "--dry-run", "perhaps", url=store)
     assert refused.stderr.startswith("Invalid: perhaps: unknown argument; known: deployment, dry_run")
+
+
+def test_a_verbose_run_logs_the_store_without_its_password_and_the_operation(store: str) -> None:
+    run("trades", "remember", *as_options(a_trade_call()), url=store)
+    log = run_process("-v", "trades", "list", url=store).stderr
+    assert f"store {store}, owner me, actor cli" in log
+    assert "list_trades ends" in log
+    refused = run_process("-v", "--url", "postgresql://ana:secret@127.0.0.1:1/none", "trades", "list")
+    assert refused.returncode == 1
+    assert "postgresql://ana:…@127.0.0.1:1/none" in refused.stderr
+    assert "secret" not in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(store: str) -> None:
+    for words, nearest in ((("trade", "list"), "'trades'"), (("trades", "lst"), "'list'")):
+        ran = run(*words, url=store)
+        assert ran.returncode == 2
+        assert f"did you mean {nearest}?" in ran.stderr

@@ -91,6 +91,34 @@ def test_a_block_leaves_out_unknown_values(block: Block, text: str) -> None:
     assert printed(show_block) == text
 
 
+WIDE = Rows(
+    "fills",
+    {
+        "closed": "{at}",
+        "symbol": "{symbol}",
+        "strategy": lambda _: "VolatilityBreakout",
+        ">size": "{size:.2f}",
+        "~session": lambda fill: f"session of {fill.symbol}",
+        "reason": lambda fill: f"{fill.symbol} broke out of a narrow range in a quiet hour",
+        "id": lambda fill: f"2bc9c4{fill.symbol}",
+    },
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_table_gives_columns_up_before_it_breaks_a_word(width: int) -> None:
+    page = StringIO()
+    (part,) = WIDE.parts(REPORT)
+    show_part(Console(file=page, width=width, highlight=False), part)
+    text = page.getvalue()
+    table = [line for line in text.splitlines() if not line.startswith(("All rows", "Not shown"))]
+    assert max(len(line.rstrip()) for line in table) <= width
+    for word in ("2026-06-04 09:30", "2bc9c4BTC", "2bc9c4ETH", "VolatilityBreakout"):
+        assert word in text, text
+    assert ("All rows: strategy VolatilityBreakout" in text) == (width < 120)
+    assert ("Not shown in 60 columns: session" in text) == (width == 60)
+
+
 def test_every_answer_of_the_parity_scenario_is_readable(tmp_path_factory: pytest.TempPathFactory) -> None:
     answers: list[tuple[str, Any]] = []
 

@@ -24,7 +24,7 @@ FEWEST_CHARACTERS, MOST_CHARACTERS = 4, 500
 MOST_TOPIC = 24
 MOST_FACTS = 1_000
 """Facts of an owner that are not archived; more are refused, because nobody would review them."""
-SHOWN = 10
+MOST_IN_PROMPT = 10
 """Facts in a prompt."""
 LEAST_RECENT = 2
 """Places of them for the facts shown least recently, so that those that are shown do not keep the others out."""
@@ -176,17 +176,17 @@ def select_facts(
     were shown least recently.
     """
     eligible = [fact for fact in facts if fact.is_active and fact.strategy_id in (None, strategy_id)]
-    by_id = sorted(eligible, key=lambda fact: fact.id)
-    by_use = sorted(by_id, key=lambda fact: last_used(fact, referenced_at.get(fact.id)), reverse=True)
+    newest = sorted(eligible, key=lambda fact: (fact.created_at, fact.id), reverse=True)
+    by_use = sorted(newest, key=lambda fact: last_used(fact, referenced_at.get(fact.id)), reverse=True)
     ranked = sorted(by_use, key=lambda fact: fact.confidence != "asserted")
-    if len(ranked) <= SHOWN:
+    if len(ranked) <= MOST_IN_PROMPT:
         return fitting_facts(ranked)
-    first, others = ranked[: SHOWN - LEAST_RECENT], ranked[SHOWN - LEAST_RECENT :]
-    waiting = sorted(others, key=lambda fact: (_shown(fact, referenced_at), fact.created_at, fact.id))
+    first, others = ranked[: MOST_IN_PROMPT - LEAST_RECENT], ranked[MOST_IN_PROMPT - LEAST_RECENT :]
+    waiting = sorted(others, key=lambda fact: (_when_shown(fact, referenced_at), fact.created_at, fact.id))
     return fitting_facts([*first, *waiting[:LEAST_RECENT]])
 
 
-def _shown(fact: Fact, referenced_at: Mapping[str, datetime]) -> tuple[bool, datetime]:
+def _when_shown(fact: Fact, referenced_at: Mapping[str, datetime]) -> tuple[bool, datetime]:
     """Orders facts by when they were shown; those that never were come first."""
     at = referenced_at.get(fact.id)
     return (False, fact.created_at) if at is None else (True, at)

@@ -511,8 +511,21 @@ def _bessel(count: int) -> float:
     return count / max(1, count - 1)
 
 
-@lru_cache(maxsize=STRATEGIES_CACHED * len(CATEGORIES))
+@lru_cache(maxsize=STRATEGIES_CACHED)
+def _category_evidences(columns: TradeColumns) -> dict[Category, _CategoryEvidence]:
+    """The evidence of these trades by category, computed when needed: all of it goes with the trades it is of."""
+    return {}
+
+
 def _category_evidence(columns: TradeColumns, category: Category) -> _CategoryEvidence:
+    """How outcomes differ between the values of a category; computed once for the same trades."""
+    evidences = _category_evidences(columns)
+    if category not in evidences:
+        evidences[category] = _compare_values(columns, category)
+    return evidences[category]
+
+
+def _compare_values(columns: TradeColumns, category: Category) -> _CategoryEvidence:
     """How outcomes differ between the values of a category; trades without a value count as a value of their own."""
     strategy = _strategy_evidence(columns)
     no_values = CategoryColumn(codes=np.zeros(strategy.n, dtype=np.int64), values=(None,))

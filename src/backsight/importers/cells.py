@@ -58,18 +58,34 @@ def csv_rows(path: Path, *, lower: bool = False) -> Iterator[tuple[int, Row]]:
 
     With `lower`, the names of columns are in lower case.
     """
+    rows = numbered_cells(path)
+    names = (name.strip() for name in next(rows, (0, []))[1])
+    header = [name.casefold() if lower else name for name in names]
+    for number, cells in rows:
+        yield number, _by_name(header, cells)
+
+
+def numbered_cells(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not blank, its header first, with their line numbers; plain or gzip."""
     with text_stream(path) as stream:
-        reader = csv.reader(stream)
+        reader = csv.reader(stream, delimiter=delimiter)
         try:
-            names = (name.strip() for name in next(reader, []))
-            header = [name.casefold() if lower else name for name in names]
             for cells in reader:
-                if any(cell.strip() for cell in cells):
-                    yield reader.line_num, _by_name(header, cells)
+                if any(cell and not cell.isspace() for cell in cells):
+                    yield reader.line_num, cells
         except csv.Error:
             raise UnreadableError("not CSV", reader.line_num) from None
         except (EOFError, OSError, zlib.error):
             raise UnreadableError("the compressed file is cut off or damaged", reader.line_num + 1) from None
+
+
+def plain_name(name: str) -> str:
+    """A column name by its letters and digits, without case.
+
+    >>> plain_name(" Executed_Qty "), plain_name("Date(UTC)"), plain_name("Realized P&L")
+    ('executedqty', 'dateutc', 'realizedpl')
+    """
+    return "".join(character for character in name.casefold() if character.isalnum())
 
 
 def header_of(line: str) -> list[str]:

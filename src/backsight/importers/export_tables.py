@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
 from backsight.core.errors import Invalid
-from backsight.importers.cells import UnreadableError
+from backsight.importers.cells import UnreadableError, plain_name
 from backsight.importers.files import instant_of, number_of, text_stream
 from backsight.importers.formats import InstrumentRow
 
@@ -24,15 +24,6 @@ UTC_OFFSET = re.compile(r"utc ?(?:([+-])([0-9]{1,2})(?::?([0-9]{2}))?)?", re.IGN
 TWO_DIGIT_YEAR = re.compile(r"[0-9]{2}-[0-9]{2}-[0-9]{2} ")
 TIME_FIRST = re.compile(r"([0-9]{2}:[0-9]{2}(?::[0-9]{2})?) ([0-9]{4}-[0-9]{2}-[0-9]{2})")
 BLANK = frozenset({"", "-", "--", "n/a", "null", "none"})
-
-
-def plain_name(name: str) -> str:
-    """A column's name by its letters and digits.
-
-    >>> plain_name("Realized P&L"), plain_name("Date(UTC)"), plain_name("fee_coin") == plain_name("Fee Coin")
-    ('realizedpl', 'dateutc', True)
-    """
-    return "".join(filter(str.isalnum, name)).casefold()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from backsight.core.errors import Invalid
 from backsight.core.orders import BrokerReason, ReportedFill, ReportedKind
-from backsight.importers.cells import EMPTY, UnreadableError, file_rows
+from backsight.importers.cells import EMPTY, UnreadableError, file_rows, plain_name
 from backsight.importers.formats import (
     FileFormat,
     FileHead,
@@ -37,7 +37,6 @@ from backsight.importers.tables import (
     has_comma_decimal,
     matched_columns,
     open_table,
-    plain_name,
 )
 from backsight.importers.trades import CONTEXT, TradeRow, native_values
 

@@ -28,8 +28,8 @@ from xml.parsers import expat
 from backsight.core.errors import Invalid
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill, ReportedKind
-from backsight.importers.cells import UnreadableError, file_rows
-from backsight.importers.export_tables import CsvRow, csv_table, find_header, instant_in, plain_name
+from backsight.importers.cells import UnreadableError, file_rows, plain_name
+from backsight.importers.export_tables import CsvRow, csv_table, find_header, instant_in
 from backsight.importers.files import text_stream
 from backsight.importers.formats import (
     FileFormat,

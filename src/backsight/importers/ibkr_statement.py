@@ -23,8 +23,8 @@ from pathlib import Path
 from backsight.core.errors import Invalid
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill, ReportedKind
-from backsight.importers.cells import file_rows
-from backsight.importers.export_tables import CsvRow, cells_of, number_in_text, plain_name, text_lines
+from backsight.importers.cells import file_rows, plain_name
+from backsight.importers.export_tables import CsvRow, cells_of, number_in_text, text_lines
 from backsight.importers.formats import (
     FileFormat,
     FileHead,

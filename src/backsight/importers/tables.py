@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from backsight.core.errors import Invalid, Unavailable, did_you_mean, nearest
-from backsight.importers.cells import EMPTY, UnreadableError
+from backsight.importers.cells import EMPTY, UnreadableError, numbered_cells, plain_name
 from backsight.importers.files import instant_of, number_of, open_parquet, python_values, text_stream
 from backsight.importers.formats import FileHead
 
@@ -69,15 +69,6 @@ def column_names(head: FileHead) -> tuple[str, ...]:
     if not head.first_lines or head.text.lstrip()[:1] in ("<", "{", "["):
         return ()
     return _header(head)
-
-
-def plain_name(name: str) -> str:
-    """A column name without case, blanks and punctuation.
-
-    >>> plain_name(" Executed_Qty "), plain_name("Date(UTC)")
-    ('executedqty', 'dateutc')
-    """
-    return "".join(character for character in name.casefold() if character.isalnum())
 
 
 def matched_columns(
@@ -247,17 +238,7 @@ def _csv(path: Path, head: FileHead) -> FileTable:
 
 
 def _csv_rows(path: Path, delimiter: str) -> Iterator[NumberedCells]:
-    with text_stream(path) as stream:
-        reader = csv.reader(stream, delimiter=delimiter)
-        try:
-            rows = (cells for cells in reader if any(cell and not cell.isspace() for cell in cells))
-            next(rows, None)
-            for cells in rows:
-                yield reader.line_num, cells
-        except csv.Error:
-            raise UnreadableError("not CSV", reader.line_num) from None
-        except (EOFError, OSError, zlib.error):
-            raise UnreadableError("the compressed file is cut off or damaged", reader.line_num + 1) from None
+    return islice(numbered_cells(path, delimiter), 1, None)
 
 
 def _of_objects(objects: Iterator[tuple[int, Mapping[str, Any]]], written_as: str) -> FileTable:

@@ -19,6 +19,7 @@ from backsight.core.documents.workspace import (
     SkipReason,
     agent_of,
     is_text,
+    is_utf16,
     source_of,
 )
 from backsight.core.errors import Invalid, NotFound, Refused, Unavailable
@@ -71,6 +72,8 @@ class Workspace:
             return "cannot be read"
         if len(content) > MAX_FILE_BYTES:
             return "too large"
+        if is_utf16(content):
+            return "not UTF-8"
         if source is None or not is_text(content):
             return "not text"
         try:

@@ -19,7 +19,7 @@ NOUNS = {
     "strategies": "Save strategies, open accounts, deploy a strategy on an account.",
     "instruments": "Save what one unit of a symbol is worth, and in which steps it trades.",
     "performance": "See the performance of deployments and strategies, by category and by day.",
-    "events": "Import and record market bars.",
+    "events": "Import and record market bars; import a calendar of market events, see what is ahead.",
     "facts": "See, add, edit and erase what is remembered about you; compose the prompt of a chat.",
     "fills": "Import the executions of an account from a file.",
     "positions": "Import position logs of other agents.",

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from backsight.arguments import FilePath, Flag, Key, Whole
 from backsight.core.audit import AuditBatch, AuditRow, Finding, parse_head
+from backsight.core.chain_heads import RESTORE
 from backsight.core.errors import UNREADABLE, Conflict, Invalid
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
@@ -99,8 +100,8 @@ def verify_audit(
 
     Every link of the audit chain is checked against the link before it, and every row against the chain. If they agree,
     beliefs, habits and moods are derived again from the verified rows and compared. A head that was saved outside the
-    store also shows whether the chain was cut off or rewritten. With `since`, earlier rows are
-    counted and not compared.
+    store also shows whether the chain was cut off or rewritten, as do the heads in the file of the setting heads_file.
+    With `since`, earlier rows are counted and not compared.
     """
     saved_head = None if head is None else parse_head(head)
     if saved_head is not None and since is not None:
@@ -275,6 +276,7 @@ def import_data(
             )
         _, _, findings = verify(transaction.connection, ctx.owner)
     if not replayed:
+        ctx.record_head(parse_head(manifest.head), operation=RESTORE)
         ctx.write_columns_file()
     return ImportedData(
         path=str(folder),

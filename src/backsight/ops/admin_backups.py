@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from backsight.arguments import FilePath, Flag, Name
-from backsight.core.audit import Erasure
+from backsight.core.audit import Erasure, parse_head
 from backsight.core.errors import Invalid
 from backsight.operation import command
 from backsight.services.backups import (
@@ -75,7 +75,10 @@ def backup(
     A SQLite store is copied by SQLite's online backup, and the copy is verified. A PostgreSQL store is dumped by
     pg_dump; where pg_dump cannot do it, everything of the owner is exported to a folder. The notes say so.
     """
-    return _answer(path, write_backup(ctx, Path(path)))
+    report = write_backup(ctx, Path(path))
+    if not report.check.differences:
+        ctx.record_head(parse_head(report.check.head))
+    return _answer(path, report)
 
 
 @command()
@@ -126,7 +129,7 @@ def erase_owner(
     ctx.database.images.forget(ctx.owner)
     ctx.database.trade_images.forget(ctx.owner)
     ctx.database.forget()
-    overwritten = ctx.database.compact()
+    overwritten = ctx.database.compact(seconds=LONGEST_LOCK)
     with ctx.reading() as connection:
         head = str(audit.head(connection, ctx.owner))
     return ErasedOwner(
@@ -141,9 +144,12 @@ def erase_owner(
 
 
 _NOT_OVERWRITTEN = (
-    "The rows are deleted, but their space could not be overwritten: another process reads the store, or this role"
-    " does not own the tables. End the other processes and erase again, or VACUUM FULL as the owner of the tables."
+    "The rows are deleted, but some of their space could not be overwritten: another process uses the store, a table of"
+    " PostgreSQL is too large to lock others out of it, or this role does not own the tables. Erase again when nobody"
+    " uses the store, or call vacuum as the owner of the tables: others wait while it runs."
 )
+LONGEST_LOCK = 5.0
+"""Seconds for which an erasure may lock other owners out of a table of PostgreSQL."""
 _ELSEWHERE = "Backups, exports, the documents workspace and the logs of a database server are not erased."
 _RESTART = "Restart other processes that have the store open: they remember rows of before."
 
@@ -190,10 +196,10 @@ def retention(
         recalls = old_recalls(connection, ctx.owner, before=before)
         if not dry_run:
             transaction.remove_old(SEGMENTS, ctx.owner, prompts, before=before)
-            transaction.remove_old(RECALLS, ctx.owner, recalls, before=before)
+            transaction.remove_old(RECALLS, ctx.owner, list(recalls), before=before)
     if not dry_run:
         ctx.database.forget()
-    return ThinnedHistory(before=before, prompts=len(prompts), recalls=len(recalls), dry_run=dry_run)
+    return ThinnedHistory(before=before, prompts=len(prompts), recalls=recalls.total(), dry_run=dry_run)
 
 
 @command()

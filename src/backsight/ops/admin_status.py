@@ -42,7 +42,7 @@ class StoreStatus:
     as_of: datetime
 
 
-@query(audience=("coach",))
+@query(audience=("trader", "coach"))
 def status(ctx: Context, *, as_of: AsOf = None, seen_at: SeenAt = None) -> StoreStatus:
     """See what the store holds: trades and decisions by mode, the last tick, the index and the audit head."""
     with ctx.reading() as connection:

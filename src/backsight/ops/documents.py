@@ -21,6 +21,7 @@ from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
 from backsight.operation import command, query
 from backsight.services.context import Context
+from backsight.services.document_check import FileComparison, compare_paths, compare_with_files
 from backsight.services.document_search import NO_WORDS, cite_matches, has_matches, library_of, search_remarks
 from backsight.services.document_writes import (
     edit_named,
@@ -257,10 +258,18 @@ def search_memory(
         # The caps keep frequent sources from crowding out others; a query for certain sources wants all of them.
         ranking = library.ranking if source is None else replace(library.ranking, per_source={})
         citations = cite_matches(connection, ctx.owner, matches, ranking, now=now, limit=limit)
+        comparison = FileComparison()
+        if at is None:
+            comparison = compare_paths(ctx, connection, {each.path for each in citations})
+            citations = tuple(each for each in citations if each.path not in comparison.left_out)
         elsewhere = not citations and has_matches(connection, index, parsed, replace(scope, at=at), ranking, vector)
     if vector is not None and index.chunks and not matches.vector:
         limitation = " ".join(filter(None, (limitation, NO_VECTORS)))
-    remarks = (limitation, search_remarks(parsed, matches, citations, index, ranking, outside_filters=elsewhere))
+    remarks = (
+        limitation,
+        *comparison.notes,
+        search_remarks(parsed, matches, citations, index, ranking, outside_filters=elsewhere),
+    )
     return replace(_answer(parsed, citations, " ".join(filter(None, remarks)), now), missing=matches.missing)
 
 
@@ -280,7 +289,11 @@ def read_memory(
         document = stored.document(connection, ctx.owner, path, at)
         if document is None:
             raise NotFound(f"there is no document {path!r}; search_memory gives the paths of documents", field="path")
-        lines = lines_of(stored.document_text(connection, ctx.owner, path, at))
+        text = stored.document_text(connection, ctx.owner, path, at)
+        comparison = FileComparison() if at is not None else compare_with_files(ctx, connection, {path: text})
+    if path in comparison.left_out:
+        raise Unavailable(f"the document cannot be shown: {comparison.notes[0]}", field="path")
+    lines = lines_of(text)
     if start_line < 1 or start_line > max(len(lines), 1):
         raise Invalid(f"{path} has no line {start_line}; give 1 to {max(len(lines), 1)}", field="start_line")
     last = min(end_line or len(lines), len(lines), start_line + MAX_LINES - 1)
@@ -481,7 +494,7 @@ def _query_vector(library: Library, text: str) -> tuple[QueryVector | None, str]
         values = library.query_vectors.embed(library.embedder, text)
     except Unavailable as error:
         return None, f"searched by words only, not by meaning: {error.message}"
-    return QueryVector(values, library.embedder.model, library.vectors), ""
+    return QueryVector(values, library.embedder.model, library.vectors, library.embedder.language), ""
 
 
 def _answer(parsed: DocumentQuery, citations: tuple[Citation, ...], message: str, at: datetime) -> SearchAnswer:

@@ -47,6 +47,7 @@ from backsight.core.trades.trade import Outcome
 from backsight.operation import command, query
 from backsight.services.context import Context, refuse_past
 from backsight.services.deployments import deployment_at, resolve_scope
+from backsight.services.events import next_event
 from backsight.services.id_prefixes import whole_id
 from backsight.services.mood import manual_account_row, mood_in
 from backsight.services.plan_checks import CheckInputs, PlanCheckResult, check_open_plans
@@ -174,7 +175,7 @@ def check_active_plans(
     symbol: Annotated[Symbol | None, "The instrument you are about to decide on."] = None,
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
     former_context: Annotated[PlanContextArgument | None, "The context at the last check, for crossings."] = None,
-    event_kind: Annotated[Name | None, "The next market event, like 'FOMC'."] = None,
+    event_kind: Annotated[Name | None, "The next event, like 'fomc'; else the calendar's."] = None,
     hours_to_event: Annotated[NotNegative | None, "How many hours remain until that event."] = None,
     dry_run: Annotated[Flag, "Record nothing; needed for as_of and seen_at."] = False,
     as_of: AsOf = None,
@@ -244,6 +245,8 @@ def _check_deployments(
     if now.strategy is not None and scope.strategy_name not in (None, now.strategy):
         runs = f"deployment {deployment!r} runs {scope.strategy_name!r}, not {now.strategy!r}"
         raise Invalid(f"{runs}; leave one of them out", field="current_context.strategy")
+    if now.event_kind is None and now.hours_to_event is None and (event := next_event(view, now.symbol)):
+        now = replace(now, event_kind=event[0], hours_to_event=event[1])
     results: list[PlanCheckResult] = []
     for target in scope.deployments or (None,):
         mood = mood_from(manual_account_row(view), None) if target is None else mood_in(view, target)

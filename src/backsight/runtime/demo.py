@@ -12,6 +12,7 @@ from backsight.memory import Memory, PaperTerms
 from backsight.runtime.backtest import BacktestResult, run_backtest
 from backsight.runtime.backtest_setup import BacktestSetup, NamedProgress, open_backtest
 from backsight.runtime.clock import SimulatedClock
+from backsight.runtime.demo_owner import tell_about_owner
 from backsight.runtime.load import example, load_agent
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
@@ -91,6 +92,7 @@ def fill(
         holdout=HOLDOUT,
     )
     _, broker = open_backtest(memory, clock, setup, progress=progress)
+    tell_about_owner(memory, seed=seed)
     return run_backtest(
         memory,
         clock,

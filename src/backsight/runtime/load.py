@@ -32,14 +32,8 @@ class CodedStrategy(Protocol):
 
 def load_agent(reference: str) -> CodedStrategy:
     """An instance of the strategy class that `file.py:Class` or `module:Class` names, made with its defaults."""
-    place, _, class_name = reference.rpartition(":")
-    if not place or not class_name:
-        raise Invalid(f"{reference!r} names no class; give file.py:Class or module:Class", field="strategy")
-    module = _module(place)
-    strategy_class = getattr(module, class_name, None)
-    if not isinstance(strategy_class, type):
-        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
-        raise NotFound(f"no class {class_name!r} in {place}; {did_you_mean(class_name, classes)}", field="strategy")
+    strategy_class = load_class(reference, field="strategy")
+    class_name = strategy_class.__name__
     missing = [name for name in REQUIRED_ATTRIBUTES if not hasattr(strategy_class, name)]
     if missing:
         needed = ", ".join(REQUIRED_ATTRIBUTES)
@@ -50,6 +44,19 @@ def load_agent(reference: str) -> CodedStrategy:
         message = f"{class_name!r} cannot be created: {error}; give every parameter a default"
         raise Invalid(message, field="strategy") from None
     return agent
+
+
+def load_class(reference: str, *, field: str) -> type:
+    """The class that `file.py:Class` or `module:Class` names; `field` is the argument that an error names."""
+    place, _, class_name = reference.rpartition(":")
+    if not place or not class_name:
+        raise Invalid(f"{reference!r} names no class; give file.py:Class or module:Class", field=field)
+    module = _module(place, field=field)
+    loaded = getattr(module, class_name, None)
+    if not isinstance(loaded, type):
+        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise NotFound(f"no class {class_name!r} in {place}; {did_you_mean(class_name, classes)}", field=field)
+    return loaded
 
 
 def memory_for(agent: CodedStrategy) -> MemoryOverrides | None:
@@ -66,21 +73,21 @@ def example(file: str) -> Path:
     raise NotFound(f"no example {file!r}; known: {', '.join(EXAMPLES)}", field="strategy")
 
 
-def _module(place: str) -> ModuleType:
+def _module(place: str, *, field: str) -> ModuleType:
     try:
-        return _module_from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        return _module_from_file(Path(place), field=field) if place.endswith(".py") else importlib.import_module(place)
     except BacksightError:
         raise
     except ModuleNotFoundError as error:
-        raise NotFound(f"{place}: {error}; check the name", field="strategy") from None
+        raise NotFound(f"{place}: {error}; check the name", field=field) from None
 
 
-def _module_from_file(path: Path) -> ModuleType:
+def _module_from_file(path: Path, *, field: str) -> ModuleType:
     if not path.is_file():
-        raise NotFound(f"no file {str(path)!r}; give the path of a Python file", field="strategy")
+        raise NotFound(f"no file {str(path)!r}; give the path of a Python file", field=field)
     spec = importlib.util.spec_from_file_location(f"backsight_agent_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise Invalid(f"{str(path)!r} is not a Python file; give the path of one", field="strategy")
+        raise Invalid(f"{str(path)!r} is not a Python file; give the path of one", field=field)
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
     spec.loader.exec_module(module)

@@ -65,6 +65,10 @@ def watch_documents(
     try:
         for _ in changes(Path(folder), stop):
             _reindex(memory, report_in_turn)
+    except Unavailable as error:  # without the package that watches files, the clock alone is followed
+        scans = f"until then the folder is scanned every {every_seconds:g} s"
+        report_in_turn(Unavailable(f"{error.message.removeprefix('watch: ')}; {scans}", field="watch"))
+        stop.wait()
     finally:
         stop.set()
         clock.join()
@@ -83,11 +87,7 @@ def kept_indexed(memory: Memory, *, every_seconds: float = EVERY_SECONDS) -> Ite
     stop = threading.Event()
 
     def keep() -> None:
-        try:
-            watch_documents(memory, _log_error, stop, every_seconds=every_seconds)
-        except BacksightError as error:  # without the package that watches files, the clock alone is followed
-            LOG.warning("documents: %s", error.message)
-            keep_indexed(memory, intervals(stop, every_seconds=every_seconds), _log_error)
+        watch_documents(memory, _log_error, stop, every_seconds=every_seconds)
 
     thread = threading.Thread(target=keep, name="backsight-documents", daemon=True)
     thread.start()

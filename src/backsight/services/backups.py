@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from backsight.core.chain_heads import RESTORE
 from backsight.core.errors import Conflict, Invalid, NotFound, Refused, Unavailable
 from backsight.services.archive import read_archive, read_manifest, write_archive
 from backsight.services.context import Context
@@ -73,11 +74,22 @@ def read_backup(ctx: Context, path: Path, *, overwrite: bool) -> BackupReport:
     kind = kind_of(path)
     match kind:
         case "sqlite_file":
-            return _restore_file(ctx, path, overwrite=overwrite)
+            report = _restore_file(ctx, path, overwrite=overwrite)
         case "postgresql_dump":
-            return _restore_dump(ctx, path, overwrite=overwrite)
+            report = _restore_dump(ctx, path, overwrite=overwrite)
         case "exported_folder":
-            return _restore_folder(ctx, path, overwrite=overwrite)
+            report = _restore_folder(ctx, path, overwrite=overwrite)
+    if not report.check.differences:
+        _record_heads(ctx, [ctx.owner] if kind == "exported_folder" else owners_of(ctx.database))
+    return report
+
+
+def _record_heads(ctx: Context, owners: Collection[str]) -> None:
+    """Record that chains continue from the backup: heads of the links that it does not have are given up."""
+    for owner in owners:
+        with ctx.database.reading(owner) as connection:
+            head = audit.head(connection, owner)
+        ctx.record_head(head, operation=RESTORE, owner=owner)
 
 
 def kind_of(path: Path) -> BackupKind:

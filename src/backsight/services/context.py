@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
+from backsight.core.audit import ChainHead
+from backsight.core.chain_heads import RecordedChain, RecordedHead
 from backsight.core.errors import Invalid, Unavailable
 from backsight.core.ids import digest, plain
 from backsight.core.instants import CLOCK_SKEW, Horizon, format_instant
@@ -15,6 +17,7 @@ from backsight.ports import AgentRunner, Clock, Randomness, Reflector
 from backsight.services.runs_in_progress import RunsInProgress
 from backsight.store import audit
 from backsight.store.database import Connection, Database
+from backsight.store.heads_file import HeadsFile
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -119,6 +122,8 @@ class Context:
         """What the caller may do; None in the process of the owner, who may do everything."""
         self.file_folders: tuple[str, ...] = ()
         """The folders below which callers of a server may name files."""
+        self.heads_file: HeadsFile | None = None
+        """The file outside the database with the heads of audit chains; None: heads are not recorded."""
         self.operation = ""
         """The operation that runs; the audit chain records its name."""
         self._request: Mapping[str, object] = {}
@@ -163,6 +168,7 @@ class Context:
         The operation's instant is taken when the lock is acquired, so that commands of one owner have instants in the
         order of their links, however long each waited. An instant that was read before belongs to no row.
         """
+        head: ChainHead | None = None
         with self.database.writing(self.owner) as connection:
             if isinstance(self.clock, StoppedClock):
                 self.clock = StoppedClock(max(self.now, self._running_clock.now()))
@@ -177,6 +183,22 @@ class Context:
                     actor=self.actor,
                     operation=self.operation,
                 )
+                head = audit.head(connection, self.owner)
+        if head is not None:
+            self.record_head(head)
+
+    def record_head(self, head: ChainHead, *, operation: str | None = None, owner: str | None = None) -> None:
+        """Append the head of a committed chain to the heads file, if there is one."""
+        if self.heads_file is not None:
+            of_owner, by = owner or self.owner, operation or self.operation
+            self.heads_file.append(RecordedHead(owner_id=of_owner, head=head, operation=by, at=self.now))
+
+    def recorded_heads(self) -> RecordedChain | None:
+        """What the heads file says about this owner's chain; None without a heads file.
+
+        Read it before the transaction that the chain is read in: later heads would be beyond the end of the chain.
+        """
+        return None if self.heads_file is None else self.heads_file.read(self.owner)
 
     def write_columns_file(self) -> None:
         """After an import: write the file from which a later process reads the columns of many episodes."""

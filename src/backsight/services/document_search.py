@@ -42,6 +42,7 @@ def cite_matches(
             keyword=matches.keyword.get(number),
             coverage=matches.coverage.get(number, 0.0),
             names_missing=matches.names_missing,
+            is_other_language=matches.is_other_language,
             vector=matches.vector.get(number),
             at=header.written_at,
         )

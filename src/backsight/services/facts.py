@@ -161,14 +161,14 @@ def changed(fact: Fact, changes: dict[str, Any]) -> Fact:
 def fact_named(transaction: Transaction, ctx: Context, fact_id: str) -> Fact:
     """The fact with an id, or with an id that begins so; `NotFound` if there is none, `Conflict` if it is erased."""
     connection = transaction.connection
-    found = stored.fact(
+    known = stored.fact(
         connection, ctx.owner, whole_id(connection, ctx.owner, stored.USER_FACTS, fact_id, field="fact_id")
     )
-    if found is None:
+    if known is None:
         raise NotFound(f"no fact has the id {fact_id[:40]!r}; list_facts shows the ids", field="fact_id")
-    if found.erased_at is not None:
+    if known.erased_at is not None:
         raise Conflict("the text of this fact was erased; add it anew", field="fact_id")
-    return found
+    return known
 
 
 def refuse_duplicate(transaction: Transaction, ctx: Context, fact: Fact) -> None:

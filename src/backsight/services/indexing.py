@@ -86,6 +86,8 @@ def sync_index(
     if not files_only:
         with ctx.reading() as connection:
             spoilt = frozenset(stored.spoilt_paths(connection, ctx.owner))
+            indexed = stored.documents(connection, ctx.owner, without=TRACE_SOURCES)
+        spoilt |= frozenset(contradicted_files(workspace, indexed))
     files = _sync_files(ctx, workspace, spoilt, accept_empty=accept_empty)
     if files_only:
         return files

@@ -127,6 +127,8 @@ class _LedgerState:
     """When the broker was asked, from before the first of those executions."""
     restated: tuple[Fill, ...]
     """Fills whose fees were reported anew, with these fees."""
+    joined: tuple[Fill, ...]
+    """Fills that were stored for a new symbol before its rename was reported, now of the position that was renamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +149,7 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
     open_trades = stored.open_trades(connection, tick.decision.owner_id, tick.decision.account_id)
     symbols = _Symbols(connection, tick, open_trades)
-    reported_tick, tick = tick, _under_ledger_keys(tick, open_trades, symbols.rules)
+    reported_tick, tick = tick, _under_ledger_keys(connection, tick, open_trades, symbols.rules)
     since, now, restated = _phases(connection, tick, symbols)
     market = MarketBars(connection, tick.decision.owner_id, until=tick.at)
     state = _ledger_state(market, tick, (*since.reported, *now.reported), restated, open_trades)
@@ -183,10 +185,14 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     return _posted(replace(tick, decision=decision), state, change, rows, learned)
 
 
-def _under_ledger_keys(tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules) -> Tick:
+def _under_ledger_keys(connection: Connection, tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules) -> Tick:
     """The tick with the positions and fills of renamed symbols under the keys that the ledger has for them."""
     decision = tick.decision
-    keys = ledger_keys(open_trades, (decision.before, decision.last_snapshot), rules)
+    snapshots = decision.before, decision.last_snapshot
+    reported = {fill.position_key or fill.symbol for each in snapshots for fill in each.fills if fill.symbol}
+    new_keys = {*tick.positions_before, *tick.positions_after, *reported} - {each.position_key for each in open_trades}
+    renames = stored.renames(connection, decision.owner_id, decision.account_id) if new_keys else {}
+    keys = ledger_keys(open_trades, snapshots, rules, renames)
     if not keys:
         return tick
     after = None if decision.after is None else under_keys(decision.after, keys)
@@ -286,6 +292,8 @@ def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phas
     before, after = decision.before, decision.last_snapshot
     first = _reported(tick, before, symbols)
     second = _reported(tick, after, symbols, decided=True)
+    # The keys of both snapshots are those of after a rename, whichever of them reports it.
+    first |= {key: fill for key, fill in second.items() if fill.kind == "rename" and fill.at <= before.portfolio.at}
     for key in first.keys() & second.keys():
         _check_same(second[key], first[key])
         first[key] = first[key].with_fee_of(second[key])
@@ -383,8 +391,12 @@ def _without(reported: _ByKey, known: _ByKey) -> tuple[Fill, ...]:
 
 
 def _check_same(fill: Fill, known: Fill) -> None:
-    """Refuse a fill that is known with another price, size or time; only its fee may be restated."""
-    if fill.content != known.content:
+    """Refuse a fill that is known with another price, size or time; only its fee may be restated.
+
+    A position that is named by its symbol may have got the key of before a rename meanwhile.
+    """
+    renamed = replace(known, position_key=fill.position_key) if known.position_key == known.symbol else known
+    if fill.content != renamed.content:
         message = f"fill {fill.id!r} is known with other content ({known.quantity} {known.symbol} at {known.price})"
         raise Conflict(f"{message}; a fill does not change: report a correction under its own id", field="fills")
 
@@ -403,7 +415,10 @@ def _ledger_state(
             reports.setdefault(fill.position_key, []).append(fill)
     stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
-    corrected = _corrected(reports, restated, tick.last)
+    joined, withdrawn = _renamed_late(connection, tick, reported)
+    corrected = _corrected(reports, restated, tick.last) | {
+        key: min(each.at for each in reports[key]) for key in joined
+    }
     snapshots: list[datetime] = []
     if corrected and tick.last is not None:
         since = min(corrected.values())
@@ -412,7 +427,8 @@ def _ledger_state(
     fills: list[Fill] = []
     # Of a position whose new reports are all of after the last tick, only the new fills are folded.
     continued: dict[str, RoundTrip] = {}
-    for trade in open_trades:
+    renamed = {trade.id for own in withdrawn.values() for trade in own}
+    for trade in (each for each in open_trades if each.id not in renamed):
         key = trade.position_key
         trip = _continued(market, tick, trade, marks.get(key), reports.get(key, ()))
         if trip is not None:
@@ -431,10 +447,9 @@ def _ledger_state(
         start = min([first, *(fill.at for fill in inferred)])
         position_trades = stored.trades_of_position(connection, owner, account, key, before=start)
         trades += position_trades
-        if position_trades:
-            fills += _fills_from(connection, restated, *position_trades)
-        elif inferred:
-            fills += stored.fills_of_position(connection, owner, account, key, since=None)
+        fills += _fills_since(connection, restated, tick, key, position_trades, start)
+        fills += joined.get(key, ())
+        trades += withdrawn.get(key, ())
     revalued = {trade.position_key for trade in open_trades if _is_revalued(trade, marks.get(trade.position_key))}
     closed = {*tick.positions_before, *tick.positions_after} - {trade.position_key for trade in trades}
     return _LedgerState(
@@ -446,7 +461,25 @@ def _ledger_state(
         corrected=frozenset({*corrected, *revalued}),
         snapshots=tuple(snapshots),
         restated=tuple(restated.values()),
+        joined=tuple(fill for own in joined.values() for fill in own),
     )
+
+
+def _renamed_late(
+    connection: Connection, tick: Tick, reported: Iterable[Fill]
+) -> tuple[dict[str, list[Fill]], dict[str, list[Trade]]]:
+    """The fills and trades that the new symbol of a late rename had meanwhile, by the key of the renamed position."""
+    owner, account = tick.decision.owner_id, tick.decision.account_id
+    fills: dict[str, list[Fill]] = {}
+    trades: dict[str, list[Trade]] = {}
+    for rename in (fill for fill in reported if fill.kind == "rename" and fill.symbol != fill.position_key):
+        since, key = rename.at, rename.position_key
+        own = stored.trades_of_position(connection, owner, account, rename.symbol, before=since)
+        meanwhile = stored.fills_of_position(connection, owner, account, rename.symbol, since=since)
+        if meanwhile and all(each.opened_at is not None and each.opened_at >= since for each in own):
+            fills[key] = [replace(fill, position_key=key) for fill in meanwhile]
+            trades[key] = own
+    return fills, trades
 
 
 def _corrected(reports: Mapping[str, Sequence[Fill]], restated: _ByKey, last: LastTick | None) -> dict[str, datetime]:
@@ -492,6 +525,19 @@ def _fills_of_this_instant(connection: Connection, tick: Tick, keys: Iterable[st
         yield from stored.fills_of_position(connection, owner, account, key, since=tick.at)
 
 
+def _fills_since(
+    connection: Connection, restated: _ByKey, tick: Tick, key: str, trades: Sequence[Trade], start: datetime
+) -> list[Fill]:
+    """The fills of a position from the first of its trades on, or all if it had none before the start.
+
+    A split of before the first trade changed nothing then, but does so once an earlier entry is reported.
+    """
+    if trades and trades[0].opened_at is not None and trades[0].opened_at < start:
+        return _fills_from(connection, restated, *trades)
+    fills = stored.fills_of_position(connection, tick.decision.owner_id, tick.decision.account_id, key, since=None)
+    return [restated.get(fill.key, fill) for fill in fills]
+
+
 def _fills_from(connection: Connection, restated: _ByKey, *trades: Trade) -> list[Fill]:
     """The fills of a position from the fill that opened the first of its trades, in ledger order, with new fees."""
     first = trades[0]
@@ -534,7 +580,9 @@ def _write_orders(transaction: Transaction, tick: Tick) -> None:
 
 def _write_fills(transaction: Transaction, tick: Tick, state: _LedgerState, change: LedgerChange) -> None:
     known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
-    restated = *state.restated, *change.restated
+    changed = {fill.key for fill in (*change.restated, *change.withdrawn)}
+    joined = (fill for fill in state.joined if fill.key not in changed)
+    restated = *state.restated, *change.restated, *joined
     for fill in (*restated, *change.added):
         check_finite(fill, symbol=fill.symbol)
     for fill in change.withdrawn:
@@ -588,6 +636,7 @@ def is_unchanged(former: Trade, trip: RoundTrip) -> bool:
         and (former.exit_reason, former.exit_snapshot_id) == (exit_reason_of(trip), trip.exit_decision_id)
         and (former.open_size, former.average_cost, former.rest) == (trip.size, trip.average_cost, trip.rest)
         and (former.entry_price, former.exit_price) == (trip.entry_price, trip.exit_price)
+        and (former.entry.size, former.size) == (trip.entry_size, trip.peak_size)
         and (former.broker_pnl, former.inferred) == (trip.broker_pnl, trip.inferred)
         and former.symbol == trip.symbol
         and (former.point_value, former.inverse, former.currency) == (trip.point_value, trip.inverse, trip.currency)

@@ -13,6 +13,7 @@ from backsight.core.memory.prospective import MARKET_FIELDS, PlanEvent, number_e
 from backsight.core.orders import entry_direction
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment
+from backsight.services.events import next_event
 from backsight.services.market import context_at, recent_bars
 from backsight.services.mood import mood_at
 from backsight.services.plans import OpenPlans, count_events, open_plans
@@ -119,9 +120,11 @@ def _read_values(
     needs_market: bool,
 ) -> dict[str, Scalar]:
     """The values that conditions may compare at a tick: the market by its stored bars, and the mood before the tick."""
+    view = View(connection, deployment.owner_id, Horizon(as_of=at))
+    event = next_event(view, symbol)
     context = None
     if needs_market and symbol is not None:
-        context = context_at(symbol, at, recent_bars(View(connection, deployment.owner_id, Horizon(as_of=at)), symbol))
+        context = context_at(symbol, at, recent_bars(view, symbol))
     return condition_values(
         now=at,
         context=context,
@@ -129,4 +132,6 @@ def _read_values(
         strategy=deployment.strategy_name,
         symbol=symbol,
         direction=direction,
+        event_kind=None if event is None else event[0],
+        hours_to_event=None if event is None else event[1],
     )

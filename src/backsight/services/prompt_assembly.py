@@ -55,6 +55,7 @@ from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy, unsaved_strategy
+from backsight.services.events import next_event
 from backsight.services.habit_learning import record_at
 from backsight.services.outlook import SymbolOutlook, symbol_outlook
 from backsight.services.plans import open_plans
@@ -287,6 +288,7 @@ def _plan_lines(request: PromptRequest) -> list[PlanLine]:
         return []
     lines: dict[str, tuple[float, PlanLine]] = {}
     for context in request.contexts or [ContextVector()]:
+        event = next_event(view, context.symbol)
         values = condition_values(
             now=request.at,
             context=context,
@@ -294,6 +296,8 @@ def _plan_lines(request: PromptRequest) -> list[PlanLine]:
             strategy=deployment.strategy_name,
             symbol=context.symbol,
             direction=None,
+            event_kind=None if event is None else event[0],
+            hours_to_event=None if event is None else event[1],
         )
         checked = check_plans(plans, values, now=request.at)
         for plan, line in zip(checked.applying, plan_lines(checked), strict=True):

@@ -13,6 +13,7 @@ from backsight.core.prompts.protocol import ProtocolText, incident_line, protoco
 from backsight.core.prompts.sections import Section
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
+from backsight.services.document_check import FileComparison, compare_paths, compare_with_files
 from backsight.services.document_search import cite_matches, library_of
 from backsight.store import documents as stored
 from backsight.store import strategies as stored_strategies
@@ -22,6 +23,8 @@ from backsight.store.view import View
 
 SOUL, MANUAL = "SOUL.md", "TRADING_MANUAL.md"
 MAX_INCIDENTS = 2
+INCIDENTS_READ = 20
+"""The best matches by all names, among which are incidents that only have the name of the session or the regime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,10 @@ def protocol_for(
     if index is None:
         return None
     agents = (deployment.name, deployment.strategy_name)
-    text = _protocol_text(stored.document_texts(connection, owner, list(_paths(agents)), at), agents)
+    texts = stored.document_texts(connection, owner, list(_paths(agents)), at)
+    comparison = FileComparison() if at is not None else compare_with_files(ctx, connection, texts)
+    texts = {path: each for path, each in texts.items() if path not in comparison.left_out}
+    text = _protocol_text(texts, agents, comparison.notes)
     if not with_incidents:
         return Protocol(text=text, section=rules_and_incidents(()), places={})
     names = list(dict.fromkeys(_names(deployment, contexts)))
@@ -60,8 +66,11 @@ def protocol_for(
         matches = hybrid_search(connection, index, read_query(" ".join(names)), scope)
         # An incident that names the symbol applies, however little it has of all names together.
         ranking = replace(library_of(ctx).ranking, minimum_score=0.0)
-        cited = cite_matches(connection, owner, matches, ranking, now=until, limit=MAX_INCIDENTS)
-        incidents = list(_applying(cited, deployment, contexts))
+        cited = cite_matches(connection, owner, matches, ranking, now=until, limit=INCIDENTS_READ)
+        incidents = list(_applying(cited, deployment, contexts))[:MAX_INCIDENTS]
+        if at is None:
+            left_out = compare_paths(ctx, connection, {each.path for each in incidents}).left_out
+            incidents = [each for each in incidents if each.path not in left_out]
     places = {rule_line(rule): rule.place for rule in relevant}
     places |= {incident_line(incident): incident.place for incident in incidents}
     return Protocol(text=text, section=rules_and_incidents(relevant, incidents), places=places)
@@ -80,8 +89,8 @@ def protocol_warnings(view: View, at: datetime | None) -> list[str]:
     return list(dict.fromkeys(protocol.warning for protocol in protocols if protocol.warning))
 
 
-def _protocol_text(texts: Mapping[str, str], agents: Iterable[str]) -> ProtocolText:
-    return protocol_text(tuple((path, texts[path]) for path in _paths(agents) if path in texts))
+def _protocol_text(texts: Mapping[str, str], agents: Iterable[str], notes: tuple[str, ...] = ()) -> ProtocolText:
+    return protocol_text(tuple((path, texts[path]) for path in _paths(agents) if path in texts), notes)
 
 
 def _paths(agents: Iterable[str]) -> Iterator[str]:
@@ -96,7 +105,7 @@ def _applying(
 ) -> Iterator[Citation]:
     """The incidents that name the strategy or a symbol; a regime or a session alone does not make one apply."""
     names = [deployment.strategy_name, *(name for context in contexts for name in _symbol_names(context))]
-    yield from (incident for incident in incidents if mentions(incident.snippet, names))
+    yield from (incident for incident in incidents if mentions(" ".join([*incident.heading, incident.snippet]), names))
 
 
 def _names(deployment: Deployment, contexts: tuple[ContextVector, ...]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from backsight.core.audit import ChainHead, Checkpoint, Finding, parse_checkpoint
+from backsight.core.chain_heads import RecordedChain
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
 from backsight.services.context import Context
@@ -43,9 +44,10 @@ class Verification:
 
 def verify_everything(ctx: Context, *, head: ChainHead | None = None) -> Verification:
     """Verify every link, every row and every derived row; a head that was saved elsewhere must be in the chain."""
+    recorded = ctx.recorded_heads()
     with ctx.reading() as connection, collection_paused():
         removed = _removed(connection, ctx.owner)
-        end, rows, findings = verify(connection, ctx.owner, saved_head=head, progress=ctx.progress)
+        end, rows, findings = verify(connection, ctx.owner, saved_head=head, recorded=recorded, progress=ctx.progress)
         findings = findings or find_differences(connection, ctx.owner, progress=ctx.progress)
         findings = [*findings, *spoilt_file(ctx, connection)]
     return Verification(
@@ -56,15 +58,15 @@ def verify_everything(ctx: Context, *, head: ChainHead | None = None) -> Verific
         findings=tuple(findings),
         checkpoint=None if findings else str(Checkpoint(head=end, rows=rows)),
         since=None,
-        note=removed + (VERIFIED if not findings else DIFFERENCES),
+        note=removed + (VERIFIED if not findings else DIFFERENCES) + _recorded_note(recorded, end),
     )
 
 
 def verify_later(ctx: Context, since: str) -> Verification:
     """Verify what was written after a checkpoint; earlier rows are counted and not compared."""
-    checkpoint = parse_checkpoint(since)
+    checkpoint, recorded = parse_checkpoint(since), ctx.recorded_heads()
     with ctx.reading() as connection, collection_paused():
-        return _verified_since(connection, ctx.owner, checkpoint)
+        return _verified_since(connection, ctx.owner, checkpoint, recorded)
 
 
 def spoilt_file(ctx: Context, connection: Connection) -> list[Finding]:
@@ -91,8 +93,26 @@ def _removed(connection: Connection, owner: str) -> str:
     return sentences
 
 
-def _verified_since(connection: Connection, owner: str, checkpoint: Checkpoint) -> Verification:
-    end, rows, findings = verify_since(connection, owner, checkpoint)
+def _recorded_note(recorded: RecordedChain | None, end: ChainHead) -> str:
+    """What the heads file covers of a chain; empty without a heads file."""
+    if recorded is None:
+        return ""
+    if recorded.newest is None:
+        return " The heads file has no head of this chain yet: the next command records one."
+    sentences = f" Compared with {count_of(len(recorded.hashes), 'head')} of the heads file, up to link {recorded.last}"
+    sentences += "." if recorded.last >= end.sequence else f" of {end.sequence}; later links have no recorded head yet."
+    if recorded.restored is not None:
+        at, sequence = recorded.restored.at, recorded.restored.head.sequence
+        sentences += f" A backup was restored at {format_instant(at)}: links after {sequence} were given up then."
+    if recorded.unreadable:
+        sentences += f" {count_of(recorded.unreadable, 'line')} of the file cannot be read."
+    return sentences
+
+
+def _verified_since(
+    connection: Connection, owner: str, checkpoint: Checkpoint, recorded: RecordedChain | None
+) -> Verification:
+    end, rows, findings = verify_since(connection, owner, checkpoint, recorded=recorded)
     at = stored.instant_of(connection, owner, checkpoint.head)
     earlier = f"{_removed(connection, owner)}Rows up to link {checkpoint.head.sequence}"
     earlier += "" if at is None else f", of {format_instant(at)},"
@@ -106,5 +126,5 @@ def _verified_since(connection: Connection, owner: str, checkpoint: Checkpoint) 
         checkpoint=None if findings else str(Checkpoint(head=end, rows=counted)),
         since=at,
         note=f"{earlier} were counted and not compared, and derived rows were not derived again: verify everything"
-        " from time to time.",
+        f" from time to time.{_recorded_note(recorded, end)}",
     )

@@ -12,7 +12,14 @@ from backsight.store.mapping import noun
 from backsight.store.reading import OWNED, owned, parameters
 from backsight.store.transaction_state import state_of
 
-AUDIT = noun(AuditRow, "audit_log", key=("sequence",), indexed_where={("operation",): f"operation = '{RETENTION}'"})
+AUDIT = noun(
+    AuditRow,
+    "audit_log",
+    key=("sequence",),
+    indexed_where={("operation",): f"operation = '{RETENTION}'"},
+    clustered=True,
+    compressed=("changes",),
+)
 
 
 _HEAD = (
@@ -31,7 +38,6 @@ _CHANGES = select(AUDIT.table.c.at, AUDIT.table.c.changes).where(
     AUDIT.table.c.owner_id == OWNED,
     AUDIT.table.c.sequence > bindparam("after"),
     AUDIT.table.c.sequence <= bindparam("until"),
-    AUDIT.table.c.changes.like(bindparam("mention"), escape="/"),
 )
 _APPEND = insert(AUDIT.table)
 
@@ -105,10 +111,10 @@ def changes_of(
     connection: Connection, owner: str, table: str, *, after: ChainHead, until: ChainHead
 ) -> Iterator[tuple[datetime, str]]:
     """The instant and the changes, as JSON, of every link between two heads that changed a table."""
-    mention = '%"table":"{}"%'.format(table.replace("_", "/_"))
-    values = parameters(owner, after=after.sequence, until=until.sequence, mention=mention)
-    for row in connection.execute(_CHANGES, values):
-        yield row.at, row.changes
+    mention = f'"table":"{table}"'
+    for row in connection.execute(_CHANGES, parameters(owner, after=after.sequence, until=until.sequence)):
+        if mention in row.changes:
+            yield row.at, row.changes
 
 
 def append(

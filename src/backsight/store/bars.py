@@ -305,3 +305,17 @@ def last_bars_between(
     )
     values = parameters(view.owner, view.horizon, symbol=symbol, seconds=interval_seconds)
     return _bars(reversed(view.connection.execute(statement, values).all()), symbol, interval_seconds)
+
+
+def close_at(view: View, *, symbol: str, interval_seconds: int, at: datetime) -> float | None:
+    """The price at an instant: the close of the bar that ended at it or less than a bar before; None in a gap."""
+    c, length = BARS.table.c, timedelta(seconds=interval_seconds)
+    statement = (
+        select(c.close)
+        .where(c.owner_id == view.owner, *matching(BARS, symbol=symbol, interval_seconds=interval_seconds))
+        .where(c.opened_at > at - 2 * length, c.opened_at <= at - length, *within(BARS, view.horizon))
+        .order_by(c.opened_at.desc())
+        .limit(1)
+    )
+    price: float | None = view.connection.execute(statement).scalar()
+    return price

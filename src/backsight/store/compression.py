@@ -9,6 +9,8 @@ import zlib
 PLAIN, DEFLATED = b"\x00", b"\x01"
 SHORTEST = 64
 """Bytes below which compressing is not worth the time."""
+MOST = 1024 * 1024
+"""Bytes above which it is neither: longer texts are the row hashes of large imports, which hardly become smaller."""
 LONGEST = 64 * 1024 * 1024
 """Bytes of the longest text that is decompressed, so that a spoilt value cannot fill the memory."""
 _DICTIONARY = (
@@ -29,6 +31,8 @@ _DICTIONARY = (
     b'"candidates":,"found":{"memories":[{"factors":{"Aff":1.0,"Conf":0.75,"Period":1.0,"Q":0.,"Rec":0.99,"Sim":0.5},'
     b'"id":"","value":0.}],"nearest":[],"warnings":[{"factors":{"Aff":1.0,"Conf":0.75,"Period":1.0,"Q":0.,"Rec":0.9,'
     b'"Sim":1.0},"id":"","value":0.'
+    b'[{"items":"","table":"shown_segments"},{"items":"","table":"position_marks"},{"items":"","table":"recalls"},'
+    b'{"items":"","table":"retrievals"},{"items":"","table":"decision_snapshots"}]'
 )
 
 
@@ -39,7 +43,7 @@ def compress_text(text: str) -> bytes:
     True
     """
     plain = text.encode()
-    if len(plain) >= SHORTEST:
+    if SHORTEST <= len(plain) <= MOST:
         deflate = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, _DICTIONARY)
         small = deflate.compress(plain) + deflate.flush()
         if len(small) < len(plain):

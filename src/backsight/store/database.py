@@ -42,6 +42,10 @@ DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "pos
 EXAMPLES = "sqlite:///agent.db or postgresql://user@host/name"
 INSUFFICIENT_PRIVILEGE = "42501"
 """PostgreSQL's code for an action that the role may not take."""
+LOCK_NOT_AVAILABLE, QUERY_CANCELED = "55P03", "57014"
+"""PostgreSQL's codes for a lock that was not acquired in time, and for a statement that took too long."""
+TABLE_LOCK_WAIT = 1.0
+"""Seconds to wait for the lock of a whole table, during which everyone else waits behind."""
 WRITING = "backsight_writing"
 """Execution option of connections that write."""
 
@@ -71,6 +75,8 @@ class Database:
         self._unchanged = UnchangedValues()
         self._limits = limits or DatabaseLimits()
         self._alone: AbstractContextManager[Any] = Lock() if isinstance(engine.pool, StaticPool) else nullcontext()
+        self._writers = Lock() if self.is_file else None
+        """SQLite's own wait for its lock is a poll: among many threads, some would wait for very long."""
 
     @property
     def name(self) -> str:
@@ -93,11 +99,24 @@ class Database:
 
         `lock` names what it excludes instead: other transactions with the same lock.
         """
-        with self._transaction({WRITING: True}) as connection:
+        with self._turn(), self._transaction({WRITING: True}) as connection:
             if connection.dialect.name == "postgresql":
                 _lock(connection, lock or owner)
             _set_owner(connection, owner)
             yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The turn of this thread among those of the process that write to a SQLite file."""
+        if self._writers is None:
+            yield
+            return
+        if not self._writers.acquire(timeout=self._limits.lock_timeout):
+            raise _unavailable(self.name, "database is locked", self._limits)
+        try:
+            yield
+        finally:
+            self._writers.release()
 
     def prepare(self, role: str) -> None:
         """Make a role of PostgreSQL for the application, for which row-level security holds."""
@@ -244,14 +263,15 @@ class Database:
         for name in ("images", "trade_images"):
             self.__dict__.pop(name, None)
 
-    def compact(self) -> bool:
+    def compact(self, *, seconds: float | None = None) -> bool:
         """Give up the space of removed rows and overwrite what they contained; whether all of it could be done.
 
         A SQLite file is written anew and its write-ahead log emptied, unless another process reads at the moment. On
-        PostgreSQL only the owner of the tables can do it.
+        PostgreSQL only the owner of the tables can do it. Each table is locked while it is written anew; a table that
+        takes longer than some seconds stays as it is, so that other owners wait no longer than that.
         """
         if self._engine.dialect.name == "postgresql":
-            return self._compact_postgres()
+            return self._compact_postgres(seconds)
         try:
             with self._driver() as driver:
                 driver.execute("VACUUM")
@@ -260,14 +280,20 @@ class Database:
             return False
         return not busy
 
-    def _compact_postgres(self) -> bool:
+    def _compact_postgres(self, seconds: float | None) -> bool:
         with _named_errors(self.name, self._limits), self._engine.connect() as engine_connection:
             connection = engine_connection.execution_options(isolation_level="AUTOCOMMIT")
             tables = connection.execute(row_security.TABLES).all()
             own = [row_security.quoted(name) for name, is_own in tables if is_own]
-            for name in own:
-                connection.exec_driver_sql(f"VACUUM FULL {name}")
-        return len(own) == len(tables)
+            # Whoever comes after a statement that waits for a table's lock waits too, even for reading.
+            connection.exec_driver_sql(f"SET lock_timeout = '{round(TABLE_LOCK_WAIT * 1000)}ms'")
+            connection.exec_driver_sql(f"SET statement_timeout = '{round((seconds or 0) * 1000)}ms'")
+            try:
+                compacted = [_compact_table(connection, name) for name in own]
+            finally:
+                connection.exec_driver_sql("RESET statement_timeout")
+                connection.exec_driver_sql(f"SET lock_timeout = '{round(self._limits.lock_timeout * 1000)}ms'")
+        return all(compacted) and len(own) == len(tables)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -287,6 +313,17 @@ class Database:
                 raise
             finally:
                 info.pop(TRANSACTION, None)  # a connection that the server ended has lost it
+
+
+def _compact_table(connection: Connection, name: str) -> bool:
+    """Write a table of PostgreSQL anew; False if it is in use or takes too long, and was left as it is."""
+    try:
+        connection.exec_driver_sql(f"VACUUM FULL {name}")
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) not in (LOCK_NOT_AVAILABLE, QUERY_CANCELED):
+            raise
+        return False
+    return True
 
 
 def require_store(url: str) -> None:

@@ -58,7 +58,7 @@ EPISODES = noun(
     indexed_where={("mode", "known_at", "first_known_at", "id"): "known_at > first_known_at"},
     revised=True,
 )
-RECALLS = noun(RecallRecord, "recalls", indexes=[("decision_id",)], compressed=("made",))
+RECALLS = noun(RecallRecord, "recalls", key=("decision_id", "nth"), compressed=("made",))
 RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decision_id"), clustered=True)
 
 

@@ -1,12 +1,13 @@
 """The recalls that decisions were based on, and how often each episode was retrieved."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, exists, select
 
-from backsight.core.ids import canonical_json, derive_id, digest, plain
+from backsight.core.ids import canonical_json, plain
 from backsight.core.memory.episodic import Retrieval
 from backsight.core.recall.record import RecallRecord, RecallResult
 from backsight.store.decisions import DECISIONS
@@ -32,16 +33,13 @@ def store_recalls(
     records = [
         RecallRecord(
             owner_id=owner,
-            id=derive_id("recall", owner, decision_id, digest(plain(result.asked))),
             decision_id=decision_id,
-            symbol=result.asked.symbol,
-            as_of=result.asked.as_of,
-            seen_at=result.asked.seen_at,
+            nth=nth,
             made=canonical_json(plain(result)),
             known_at=known_at,
             recorded_at=recorded_at,
         )
-        for result in results
+        for nth, result in enumerate(results)
     ]
     transaction.add_all(RECALLS, records)
     ranked_ids = [ranked.id for result in results for ranking in result.found.values() for ranked in ranking]
@@ -56,16 +54,16 @@ def recalls_of(view: View, decision_id: str) -> list[tuple[RecallResult, datetim
     """The recalls that a decision was based on, each with the instant at which it became known."""
     c = RECALLS.table.c
     own = owned(RECALLS, view.owner, c.decision_id == decision_id, *within(RECALLS, view.horizon))
-    records = fetch(view.connection, RECALLS, own.order_by(c.as_of, c.id))
+    records = fetch(view.connection, RECALLS, own.order_by(c.nth))
     return [(RESULT.validate_json(record.made), record.known_at) for record in records]
 
 
-def old_recalls(connection: Connection, owner: str, *, before: datetime) -> list[str]:
-    """The ids of recalls of before an instant, except those of decisions for which memory was withheld.
+def old_recalls(connection: Connection, owner: str, *, before: datetime) -> Counter[str]:
+    """The recalls of before an instant, counted by decision, except where memory was withheld.
 
-    The latter show that a comparison of decisions with and without memory must leave these decisions out.
+    Those show that a comparison of decisions with and without memory must leave these decisions out.
     """
     c, d = RECALLS.table.c, DECISIONS.table.c
     withheld = exists().where(d.owner_id == c.owner_id, d.id == c.decision_id, d.memory_arm == "withheld")
-    old = select(c.id).where(c.owner_id == owner, c.known_at < before, ~withheld).order_by(c.id)
-    return list(connection.execute(old).scalars())
+    old = select(c.decision_id).where(c.owner_id == owner, c.known_at < before, ~withheld).order_by(c.decision_id)
+    return Counter(connection.execute(old).scalars())

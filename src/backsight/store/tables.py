@@ -8,6 +8,7 @@ from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, PLACED_ORDERS, SEGMENTS
 from backsight.store.documents import INDEX_TABLES, WRITINGS
+from backsight.store.events import MARKET_EVENTS
 from backsight.store.experience import DERIVED, RETIREMENTS, STATED
 from backsight.store.facts import REFERENCES, USER_FACTS
 from backsight.store.instruments import INSTRUMENTS
@@ -56,6 +57,7 @@ CURRENT: tuple[Noun[Any], ...] = (
     VERIFICATIONS,
     USER_FACTS,
     REFERENCES,
+    MARKET_EVENTS,
 )
 AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))
 """The nouns whose rows the audit chain covers: current rows, and the versions that corrections replaced."""

@@ -69,6 +69,7 @@ FILLS = noun(
     key=("account_id", "symbol", "id"),
     within={"accounts": ("account_id",)},
     indexes=[("account_id", "position_key", "at")],
+    indexed_where={("account_id",): "kind = 'rename'"},
     revised=True,
 )
 
@@ -265,6 +266,12 @@ _FILLS = (
     .order_by(_F.at, _F.sequence, _F.id)
 )
 FIRST_INSTANT, LAST_INSTANT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_RENAMES = (
+    select(_F.symbol, _F.position_key)
+    .where(_F.owner_id == OWNED, _F.account_id == bindparam("account"))
+    .where(_F.kind == literal_column("'rename'"))  # as the index of renames has it
+    .order_by(_F.at, _F.sequence, _F.id)
+)
 _LEFT_OPEN = (
     select(MARKS.table)
     .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.decision_id == bindparam("decision"))
@@ -415,6 +422,11 @@ def fills_of_position(
     """The fills of a position at or after an instant, in the order in which trades are built from them."""
     values = parameters(owner, account=account_id, key=position_key, since=since or FIRST_INSTANT)
     return fetch(connection, FILLS, _FILLS, values)
+
+
+def renames(connection: Connection, owner: str, account_id: str) -> dict[str, str]:
+    """The keys of the positions of an account that were renamed, by their new symbols."""
+    return {row.symbol: row.position_key for row in connection.execute(_RENAMES, parameters(owner, account=account_id))}
 
 
 def inferred_by(connection: Connection, owner: str, account_id: str, position_key: str, at: datetime) -> list[Fill]:

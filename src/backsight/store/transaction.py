@@ -104,9 +104,9 @@ class Transaction:
             self._audit(versions, former, None, was=item_hash(versions.cells(former)))
 
     def remove_old(self, noun: Noun[Any], owner: str, keys: Sequence[str], *, before: datetime) -> None:
-        """Delete rows of batches that have one key column, because they are old; the link has a short hash of each."""
+        """Delete the rows of batches with some first keys, because they are old; the link has a short hash of each."""
         items: list[str] = []
-        (name,) = noun.key
+        name = noun.key[0]
         for first in range(0, len(keys), KEYS_AT_ONCE):
             c = noun.table.c
             some = [c[OWNER] == owner, c[name].in_(keys[first : first + KEYS_AT_ONCE])]

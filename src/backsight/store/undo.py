@@ -11,7 +11,7 @@ from backsight.core.errors import Conflict
 from backsight.core.instants import parse_instant
 from backsight.store.audit import AUDIT, changes_of
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED, Noun, UtcInstant
-from backsight.store.reading import fetch_one, owned
+from backsight.store.reading import owned
 from backsight.store.tables import AUDITED
 from backsight.store.transaction import Transaction
 
@@ -25,8 +25,8 @@ def link_that_wrote(
     """The last link of an operation that wrote a row as part of a batch."""
     written = item_hash(noun.cells_of_values(noun.to_values(row)))
     c = AUDIT.table.c
-    newest = owned(AUDIT, owner, c.operation == operation, c.changes.contains(written)).order_by(c.sequence.desc())
-    return fetch_one(connection, AUDIT, newest.limit(1))
+    newest = connection.execute(owned(AUDIT, owner, c.operation == operation).order_by(c.sequence.desc()))
+    return next((AUDIT.from_row(link) for link in newest if written in link.changes), None)
 
 
 def undo_rows(transaction: Transaction, link: AuditRow) -> None:

@@ -22,6 +22,7 @@ from backsight.core.audit import (
     items_of,
     link_hash,
 )
+from backsight.core.chain_heads import RecordedChain
 from backsight.core.errors import BacksightError
 from backsight.core.ids import canonical_json
 from backsight.core.instants import parse_instant
@@ -35,6 +36,8 @@ Key = tuple[str, tuple[Cell, ...]]
 
 REPORTED = 2_000
 """Rows between two reports of the progress."""
+MOST_LINES = 10
+"""Lines of the heads file that are named."""
 
 
 def verify(
@@ -42,10 +45,14 @@ def verify(
     owner: str,
     *,
     saved_head: ChainHead | None = None,
+    recorded: RecordedChain | None = None,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> tuple[ChainHead, int, list[Finding]]:
-    """The chain's head, the number of rows read, and every difference between the rows and the chain."""
-    replay = _ChainReplay(owner, saved_head)
+    """The chain's head, the number of rows read, and every difference between the rows and the chain.
+
+    `recorded` are the heads of a file outside the database, read before the transaction of this connection began.
+    """
+    replay = _ChainReplay(owner, saved_head, recorded=recorded)
     links, total = audit.head(connection, owner).sequence, count_rows(connection, owner)
     for row in connection.execute(_stored(AUDIT, owner).order_by(AUDIT.table.c.sequence)).mappings():
         replay.follow(row)
@@ -80,9 +87,17 @@ def spoilt_rows(connection: Connection, owner: str, error: Exception) -> tuple[F
 class _ChainReplay:
     """Follows the links one by one and computes what every row must be at the end."""
 
-    def __init__(self, owner: str, saved_head: ChainHead | None, *, head: ChainHead = EMPTY) -> None:
+    def __init__(
+        self,
+        owner: str,
+        saved_head: ChainHead | None,
+        *,
+        head: ChainHead = EMPTY,
+        recorded: RecordedChain | None = None,
+    ) -> None:
         self.owner = owner
         self.saved_head = saved_head
+        self.recorded = recorded or RecordedChain()
         self.head = head
         self.expected: dict[Key, dict[str, Cell]] = {}
         self.batches: dict[str, Counter[str]] = {}
@@ -111,6 +126,8 @@ class _ChainReplay:
         saved = self.saved_head
         if saved is not None and sequence == saved.sequence and row["hash"] != saved.hash:
             self._link("link_changed", sequence, "its hash is not that of the saved head: the chain was rewritten")
+        if self.recorded.hashes.get(sequence, {row["hash"]}) != {row["hash"]}:
+            self._link("link_changed", sequence, "its hash is not that in the heads file: the chain was rewritten")
         self.head = ChainHead(sequence=sequence, hash=str(row["hash"]))
         self._apply(row)
 
@@ -119,12 +136,28 @@ class _ChainReplay:
         erased = ChainHead(sequence=row["sequence"] - 1, hash=str(row["previous"]))
         if self.saved_head is not None and self.saved_head.sequence == erased.sequence and self.saved_head != erased:
             self._link("link_changed", erased.sequence, "the erased chain does not end with the saved head")
+        self.check_erasure(row["sequence"])
+
+    def check_erasure(self, first: int) -> None:
+        """Check that no head of before an erasure is recorded: the head of the erasure would have replaced them."""
+        if self.recorded.hashes and min(self.recorded.hashes) < first:
+            self._link("link_added", first, "the heads file has no head of this erasure: somebody forged it")
 
     def finish(self) -> None:
         """Check that the chain reaches the saved head."""
         if self.saved_head is not None and self.saved_head.sequence > self.head.sequence:
             detail = f"the saved head is link {self.saved_head.sequence}, but the chain ends at {self.head.sequence}"
             self._link("cut_off", self.head.sequence + 1, detail)
+        self.report_recorded()
+
+    def report_recorded(self) -> None:
+        """Check that the chain reaches the last head in the heads file, and that the key signed every line."""
+        if self.recorded.last > self.head.sequence:
+            detail = f"the heads file ends with link {self.recorded.last}, but the chain ends at {self.head.sequence}"
+            self._link("cut_off", self.head.sequence + 1, detail)
+        for line in self.recorded.unsigned[:MOST_LINES]:
+            detail = "the key did not sign this line: it was forged, or signed with another key"
+            self.findings.append(Finding(kind="damaged", table="heads file", key=f"line {line}", detail=detail))
 
     def compare(self, noun: Noun[Any], row: Row) -> None:
         """Compare one stored row with the row that the chain implies."""
@@ -223,7 +256,9 @@ def _excerpt(cell: Cell) -> str:
 # Verification of what was written since a checkpoint
 
 
-def verify_since(connection: Connection, owner: str, checkpoint: Checkpoint) -> tuple[ChainHead, int, list[Finding]]:
+def verify_since(
+    connection: Connection, owner: str, checkpoint: Checkpoint, *, recorded: RecordedChain | None = None
+) -> tuple[ChainHead, int, list[Finding]]:
     """The chain's head, the number of rows compared, and the differences since an earlier verification.
 
     Links after the checkpoint are checked, each row that they wrote is compared, and all rows are counted. A row of
@@ -234,12 +269,15 @@ def verify_since(connection: Connection, owner: str, checkpoint: Checkpoint) -> 
     if begins is not None and is_erased:  # the link of the checkpoint was erased, and all rows of before
         erased = ChainHead(sequence=begins.sequence - 1, hash=begins.previous)
         checkpoint = Checkpoint(head=erased, rows=0)
-    replay = _NewLinks(owner, checkpoint)
+    replay = _NewLinks(owner, checkpoint, recorded)
+    if begins is not None:
+        replay.check_erasure(begins.sequence)
     after = AUDIT.table.c.sequence > checkpoint.head.sequence
     if not is_erased and not audit.contains(connection, owner, checkpoint.head) and checkpoint.head != EMPTY:
         replay.report_lost_checkpoint()
     for row in connection.execute(_stored(AUDIT, owner).where(after).order_by(AUDIT.table.c.sequence)).mappings():
         replay.follow(row)
+    replay.report_recorded()
     for noun in AUDITED:
         replay.compare_new(noun, connection)
     replay.compare_count(count_rows(connection, owner))
@@ -249,8 +287,8 @@ def verify_since(connection: Connection, owner: str, checkpoint: Checkpoint) -> 
 class _NewLinks(_ChainReplay):
     """Follows the links after a checkpoint, and knows what the rows that they name must be."""
 
-    def __init__(self, owner: str, checkpoint: Checkpoint) -> None:
-        super().__init__(owner, None, head=checkpoint.head)
+    def __init__(self, owner: str, checkpoint: Checkpoint, recorded: RecordedChain | None) -> None:
+        super().__init__(owner, None, head=checkpoint.head, recorded=recorded)
         self.named: dict[str, dict[tuple[Cell, ...], dict[str, Cell] | None]] = {}
         """By table and key: the last content that a link gave to a row; None: deleted."""
         self.count = checkpoint.rows

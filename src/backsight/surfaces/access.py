@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 CALLER = "backsight.memory"
 """The name, in the scope of a request, of the memory that its caller may use."""
 MCP_PATH = "/mcp"
-OPEN_PATHS = frozenset({"/health", "/api/v1/openapi.json", "/api/v1/docs"})
+PREFIX = "/api/v1"
+OPEN_PATHS = frozenset({"/health", f"{PREFIX}/openapi.json", f"{PREFIX}/docs"})
 """What anyone may read who reaches the server: no row of the store is in it."""
 PAGES_COOKIE = "backsight_pages"
 """The cookie of a browser that signed in to the pages; no other path reads it."""

@@ -2,7 +2,7 @@
 
 import gc
 import json
-import re
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from backsight.core.errors import BacksightError
+from backsight.core.errors import BacksightError, did_you_mean
+from backsight.json_schemas import Schema
 from backsight.ops import NOUNS
 from backsight.settings import settings_from_environment
+from backsight.surfaces.typed_text import alternatives, is_time, typed, types_of
 
 if TYPE_CHECKING:
     from backsight.memory import Memory
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from backsight.services.context import Progress
     from backsight.surfaces.detail import Detail
 
-Schema = dict[str, Any]
 DIRECT = {
     "status": ("status", "See which store is open, what it holds, and whether it was verified."),
     "deployments": ("get_my_deployments", "List the deployments with their results."),
@@ -30,10 +31,10 @@ DIRECT = {
 """Operations that also have a command without a noun, by the name of the command, with its help."""
 DEFAULTS = {"state": "get_agent_state", "recall": "recall_memories"}
 """The operation of a noun that runs if no verb is given, as in `backsight state` and `backsight recall XAUUSD`."""
-PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 SYNONYMS = {"documents": ("memory",), "plans": ("trading",)}
 """Words that command names leave out because they mean the same as the noun."""
 
+LOG = logging.getLogger("backsight")
 HELP_OPTIONS = ("-h", "--help")
 FAILED_CHECK = 3
 """The exit status of a check that found something wrong; an error has 1, a mistyped command 2."""
@@ -41,7 +42,18 @@ DETAIL_HELP = "How much of the answer to show. [default: brief; with --json: ful
 JSON_HELP = "Print the answer as JSON: every field, or with --detail brief the brief rows."
 
 
-class Nouns(click.Group):
+class KnownCommands(click.Group):
+    """A group that answers a mistyped command with the nearest one, or with all."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"no command {args[0]!r}; {did_you_mean(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+class Nouns(KnownCommands):
     """One sub-command for each noun; the operations of a noun are imported only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -64,7 +76,7 @@ class Nouns(click.Group):
             formatter.write_dl([*((name, text) for name, (_, text) in DIRECT.items()), *run])
 
 
-class Verbs(click.Group):
+class Verbs(KnownCommands):
     """The commands of one noun; the arguments of an operation are read only for the command that is used."""
 
     def __init__(self, noun: str) -> None:
@@ -153,7 +165,7 @@ def operation_command(operation: "Operation", *, name: str | None = None) -> cli
     def run(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
         texts = {name: value for name, value in options.items() if value not in (None, ())}
         texts |= dict(_extra_arguments(ctx.args, bare=None if bare in texts else bare))
-        arguments = {name: _value(text, properties.get(name, {}), schema) for name, text in texts.items()}
+        arguments = {name: typed(text, properties.get(name, {}), schema) for name, text in texts.items()}
         carry_out(ctx, operation, arguments, as_json=as_json)
 
     return click.Command(
@@ -170,11 +182,11 @@ def operation_command(operation: "Operation", *, name: str | None = None) -> cli
 def _option(name: str, argument: Schema, schema: Schema, *, required: bool) -> click.Option:
     """The option of an argument; a boolean has a flag for each of its values."""
     words, text = name.replace("_", "-"), _help(argument, schema, required=required)
-    if "boolean" in _types(argument, schema):
+    if "boolean" in types_of(argument, schema):
         return click.Option([f"--{words}/--no-{words}", name], default=None, help=text)
     return click.Option(
         [f"--{words}", name],
-        multiple="array" in _types(argument, schema),
+        multiple="array" in types_of(argument, schema),
         help=text,
         metavar=_metavar(argument, schema),
     )
@@ -189,7 +201,9 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         reading = operation.kind == "query"
         with memory_of(ctx, actor="cli", create=not reading) as memory, ExitStack() as bars:
             memory.progress = _lazy_progress(bars)
+            LOG.info("%s begins", operation.name)
             answer = memory.run(operation, own_arguments)
+            LOG.info("%s ends", operation.name)
             note = _note_on_owners(memory) if reading else ""
     except BacksightError as error:
         if not as_json:
@@ -256,10 +270,23 @@ def memory_of(ctx: click.Context, *, actor: str, create: bool = True) -> "Memory
         from backsight.store.database import require_store
 
         require_store(settings.url)
+    LOG.info("store %s, owner %s, actor %s", without_password(settings.url), settings.owner, actor)
     opening: Callable[..., Memory] = ctx.obj or open_memory
     memory = opening(settings=settings)
     collect_garbage_from_now_on()
     return memory
+
+
+def without_password(url: str) -> str:
+    """A database URL for a log.
+
+    >>> without_password("postgresql://ana:secret@host/name"), without_password("sqlite:///agent.db")
+    ('postgresql://ana:…@host/name', 'sqlite:///agent.db')
+    """
+    scheme, mark, rest = url.partition("://")
+    credentials, at, place = rest.rpartition("@")
+    user, colon, _ = credentials.partition(":")
+    return f"{scheme}{mark}{user}:…{at}{place}" if colon else url
 
 
 def collect_garbage_from_now_on() -> None:
@@ -284,23 +311,8 @@ def _extra_arguments(words: list[str], *, bare: str | None) -> Iterator[tuple[st
         yield name.replace("-", "_"), value if equals else next(rest, None)
 
 
-def _alternatives(argument: Schema, schema: Schema) -> Iterator[Schema]:
-    """The types that an argument may have, with references resolved."""
-    if "$ref" in argument:
-        yield from _alternatives(schema["$defs"][argument["$ref"].rpartition("/")[2]], schema)
-    elif "anyOf" in argument:
-        for alternative in argument["anyOf"]:
-            yield from _alternatives(alternative, schema)
-    else:
-        yield argument
-
-
-def _types(argument: Schema, schema: Schema) -> set[str]:
-    return {str(kind["type"]) for kind in _alternatives(argument, schema) if "type" in kind}
-
-
 def _choices(argument: Schema, schema: Schema) -> list[str]:
-    kinds = [kind["items"] if kind.get("type") == "array" else kind for kind in _alternatives(argument, schema)]
+    kinds = [kind["items"] if kind.get("type") == "array" else kind for kind in alternatives(argument, schema)]
     return [str(label) for kind in kinds for label in kind.get("enum", [])]
 
 
@@ -308,7 +320,7 @@ def _help(argument: Schema, schema: Schema, *, required: bool) -> str:
     sentences = [argument.get("description", "")]
     if choices := _choices(argument, schema):
         sentences.append(f"One of: {', '.join(choices)}.")
-    if "array" in _types(argument, schema):
+    if "array" in types_of(argument, schema):
         sentences.append("May be repeated.")
     if required:
         sentences.append("[required]")
@@ -318,39 +330,8 @@ def _help(argument: Schema, schema: Schema, *, required: bool) -> str:
 
 
 def _metavar(argument: Schema, schema: Schema) -> str:
-    types = _types(argument, schema) - {"null"}
-    if _is_time(argument, schema):
+    types = types_of(argument, schema) - {"null"}
+    if is_time(argument, schema):
         return "TIME"
     names = {"number": "NUMBER", "integer": "N", "object": "JSON"}
     return names.get(next(iter(types), ""), "TEXT")
-
-
-def _is_time(argument: Schema, schema: Schema) -> bool:
-    return any(kind.get("format") == "date-time" for kind in _alternatives(argument, schema))
-
-
-def _item(argument: Schema, schema: Schema) -> Schema:
-    """The schema of the items of a list."""
-    return next((kind["items"] for kind in _alternatives(argument, schema) if kind.get("type") == "array"), {})
-
-
-def _value(text: Any, argument: Schema, schema: Schema) -> Any:
-    """Typed text as a JSON value; text that cannot be converted is passed on, and the operation refuses it.
-
-    A date without a time is midnight in UTC.
-    """
-    if isinstance(text, tuple):
-        return [_value(item, _item(argument, schema), schema) for item in text]
-    if isinstance(text, str) and _is_time(argument, schema) and PLAIN_DATE.fullmatch(text):
-        return f"{text}T00:00:00Z"
-    types = _types(argument, schema)
-    try:
-        if "integer" in types:
-            return int(text)
-        if "number" in types:
-            return float(text)
-        if "object" in types:
-            return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return text
-    return text

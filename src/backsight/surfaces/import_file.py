@@ -68,7 +68,7 @@ def _import_file(
 ) -> None:
     from backsight.memory import OPERATIONS
 
-    columns = _columns(mapped)
+    columns = columns_of_options(mapped)
     with _readable(path) as file:
         chosen = _chosen(file, format_name, columns)
         operation = OPERATIONS[OPERATIONS_BY_ROWS[chosen.rows]]
@@ -81,7 +81,7 @@ def _import_file(
         carry_out(ctx, operation, arguments, as_json=as_json)
 
 
-def _columns(mapped: Sequence[str]) -> dict[str, str]:
+def columns_of_options(mapped: Sequence[str]) -> dict[str, str]:
     """The fields by column that `--map COLUMN=FIELD` gives."""
     columns: dict[str, str] = {}
     for pair in mapped:

@@ -704,6 +704,26 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows("recent_trades", TRADES),
         Body("lessons", "{lessons_text}", title=_lessons_line),
     ),
+    "UpcomingEvents": (
+        Line("{message}"),
+        Rows(
+            "events",
+            columns(
+                "when: {scheduled_at} | kind | title | symbols | >importance: {importance:.2f} | forecast | previous"
+            ),
+        ),
+        Rows(
+            "your_exposure",
+            columns("symbol | side: {position_side} | >notional: {notional:.2f} | currency | >USD: {notional_usd:.2f}")
+            | columns(">past events: {similar_events_back} | >median move: {median_abs_move:.2%}")
+            | columns(">worst for you: {worst_move:+.2%} | missing | event: {event_id:id}"),
+        ),
+    ),
+    "ImportedEvents": (
+        Line("{message}"),
+        Values("", columns("first: {first_at} | last: {last_at}")),
+        Each("notes", str),
+    ),
     "StoredFact": (Line("{message}"), Values("fact", FACTS)),
     "FactList": (Line("{message}"), Rows("facts", FACTS)),
     "ErasedFact": (

@@ -8,7 +8,8 @@ import signal
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -144,6 +145,8 @@ def mcp(
             if sys.stdin.isatty():
                 click.echo(ON_TERMINAL, err=True)
             caller = surface.caller_over_stdio(memory, audience, key=settings_from_environment().key)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, _end_at_once)
             surface.serve_stdio(caller, audience, tools=chosen)
             return
         from backsight.surfaces.http_server import HttpOptions, base_url, listen, mcp_application, run_http
@@ -153,6 +156,11 @@ def mcp(
         listener = listen(host, port, memory=memory)
         click.echo(f"MCP  {base_url(listener)}/mcp")
         run_http(app, listener)
+
+
+def _end_at_once(number: int, _frame: FrameType | None) -> NoReturn:
+    """End without waiting for the thread that reads standard input; a command in progress is whole or rolled back."""
+    os._exit(130 if number == signal.SIGINT else 0)
 
 
 @program.command()
@@ -200,15 +208,19 @@ def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: 
     from backsight.surfaces.demo import describe_demo, show_demo
 
     collect_garbage_from_now_on()
-    if as_json:
-        with describe_demo(seed=seed, days=days, folder=folder) as (memory, description):
-            click.echo(json.dumps(description, ensure_ascii=False, indent=2))
+    try:
+        if as_json:
+            with describe_demo(seed=seed, days=days, folder=folder) as (memory, description):
+                click.echo(json.dumps(description, ensure_ascii=False, indent=2))
+                if serving:
+                    serve_demo(memory, port, folder)
+            return
+        with show_demo(seed=seed, days=days, folder=folder) as memory:
             if serving:
                 serve_demo(memory, port, folder)
-        return
-    with show_demo(seed=seed, days=days, folder=folder) as memory:
-        if serving:
-            serve_demo(memory, port, folder)
+    except KeyboardInterrupt:
+        click.echo("Stopped before the demo was whole; run it again to begin anew.", err=True)
+        sys.exit(130)
 
 
 def serve_demo(memory: "Memory", port: int, folder: Path) -> None:
@@ -295,6 +307,94 @@ def backtest(store: Path | None, report: Path | None, every: int, fills: bool, a
     show_backtest(request, store=store, report=report, workspace=workspace, as_json=as_json)
 
 
+@program.group()
+def lab() -> None:
+    """Find out whether memory helps on recorded trades: replay them, compare arms, write a report."""
+
+
+@lab.command("run")
+@click.option(
+    "--trades",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    help="A file of trades, fills or positions in any format that can be imported; several are replayed together.",
+)
+@click.option("--bars", type=click.Path(path_type=Path), multiple=True, help="Bars, for regimes and for agents.")
+@click.option(
+    "--arms",
+    default="fixed,all_kelly,owm_score,position_size,skip_warned,random_skip",
+    show_default=True,
+    metavar="NAME,NAME",
+    help="Arms to compare: these, `agent`, or your own as file.py:Class.",
+)
+@click.option("--agent", metavar="file.py:Class", help="The strategy or model of the arm `agent`.")
+@click.option(
+    "--training", default="0.5", show_default=True, help="Share of the trades, or date, before scoring begins."
+)
+@click.option("--folds", default=8, show_default=True, help="Walk-forward folds of the scored period.")
+@click.option("--embargo", "embargo_days", default=1.0, show_default=True, help="Days left out at the start of a fold.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the resamples and draws.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("backsight-lab"),
+    show_default=True,
+    help="New folder for the report.",
+)
+@click.option("--format", metavar="NAME", help="Format of the trades; recognised from the content if left out.")
+@click.option("--timezone", metavar="ZONE", help="Of times without an offset. Default: mostly UTC.")
+@click.option("--currency", metavar="CODE", help="Of the account of fills or positions. Default: mostly USD.")
+@click.option("--strategy-name", metavar="NAME", help="Where rows name none. Default: the name of the file.")
+@click.option("--map", "mapped", metavar="COLUMN=FIELD", multiple=True, help="What a column of a table holds.")
+@click.option("--start-equity", type=float, help="Equity before the first trade, where the file does not say.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def lab_run(
+    arms: str,
+    agent: str | None,
+    training: str,
+    folds: int,
+    embargo_days: float,
+    seed: int,
+    out: Path,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Replay trades through a memory in RAM: every arm decides before each outcome is known. Nothing is stored."""
+    from backsight.lab.analysis import AnalysisTerms
+    from backsight.lab.load import LabFiles
+    from backsight.lab.run import training_of
+    from backsight.surfaces.import_file import columns_of_options
+    from backsight.surfaces.lab import LabRequest, show_lab
+
+    collect_garbage_from_now_on()
+    columns = columns_of_options(options.pop("mapped"))
+    terms = AnalysisTerms(training=training_of(training), folds=folds, embargo_days=embargo_days, seed=seed)
+    show_lab(
+        LabRequest(
+            files=LabFiles(columns=columns or None, **options),
+            arms=arms,
+            agent=agent,
+            terms=terms,
+            out=out,
+            command=sys.argv[3:],
+            as_json=as_json,
+        )
+    )
+
+
+@lab.command("plant")
+@click.argument("truth", metavar="TRUTH")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--trades", default=500, show_default=True, help="Number of trades, over a year.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the trades.")
+def lab_plant(truth: str, file: Path, trades: int, seed: int) -> None:
+    """Write trades with a planted truth into FILE: edge_by_regime, edge_that_dies, no_edge or revenge_trading."""
+    from backsight.surfaces.lab import write_planted
+
+    write_planted(truth, file, trades=trades, seed=seed)
+
+
 @program.group("import", cls=Imports, subcommand_metavar="FILE|COMMAND [OPTIONS]")
 def import_files() -> None:
     """Import a file of fills or closed trades: `backsight import FILE`, or `-` for standard input.
@@ -326,6 +426,9 @@ def documents_kept_indexed(memory: "Memory") -> AbstractContextManager[None]:
 
 def main() -> None:
     """Run the program in a process of its own."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell, as by `>&-`
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 (open to the end)
     gc.disable()  # imports create many permanent objects, and collecting among them slows the start down
     try:
         run()

@@ -1,4 +1,6 @@
-"""MCP: the operations of an audience as tools, whose answers are brief unless a caller wants every field."""
+"""MCP: the operations of an audience as tools, whose answers are brief unless a caller wants every field; resources and
+prompts beside them.
+"""
 
 import json
 from collections.abc import Iterable
@@ -18,12 +20,19 @@ from mcp_types import (
     GetPromptRequestParams,
     GetPromptResult,
     ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
     Prompt,
     PromptArgument,
     PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
     TextContent,
+    TextResourceContents,
     Tool,
 )
 
@@ -39,17 +48,24 @@ from backsight.surfaces.access import CALLER
 from backsight.surfaces.detail import ceiling_of, split_detail
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
 from backsight.surfaces.layouts import brief_of
+from backsight.surfaces.mcp_profile import coach_preamble
+from backsight.surfaces.mcp_resources import TEXT, ResourceText, is_template, read_resource, resources_for
 from backsight.surfaces.mcp_tools import tool_list, tools_for
 
 
 class Offer:
-    """What a server offers one audience: its tools, instructions and prompts."""
+    """What a server offers one audience: its tools, instructions, prompts and resources."""
 
     def __init__(self, audience: Audience, tools: Operations) -> None:
         self.audience = audience
         self.tools = tools
         self.instructions = instructions_for(audience, offered=tools, operations=OPERATIONS)
         self.prompts = prompts_for(audience, offered=tools, operations=OPERATIONS)
+
+    @cached_property
+    def resources(self) -> dict[str, ResourceText]:
+        """The resources; looked up at the first request, because their queries are slow to import."""
+        return resources_for(self.audience)
 
     @cached_property
     def listed(self) -> dict[str, Tool]:
@@ -62,6 +78,10 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
     workspace = memory.library is not None and memory.library.folder is not None
     offer = Offer(audience, tools_for(audience, workspace=workspace, chosen=tools))
 
+    def caller_of(context: ServerRequestContext[Any, Any]) -> Memory:
+        caller: Memory = memory if context.request is None else context.request.scope.get(CALLER, memory)
+        return caller
+
     async def list_tools(_context: object, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=list(offer.listed.values()))
 
@@ -70,19 +90,47 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         if operation is None:
             known = ", ".join(offer.tools)
             raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name[:80]!r}; known: {known}")
-        caller = memory if context.request is None else context.request.scope.get(CALLER, memory)
-        return await run_sync(answer, caller, operation, params.arguments or {})
+        return await run_sync(answer, caller_of(context), operation, params.arguments or {})
 
     async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
 
-    async def get_prompt(_context: object, params: GetPromptRequestParams) -> GetPromptResult:
+    async def get_prompt(context: ServerRequestContext[Any, Any], params: GetPromptRequestParams) -> GetPromptResult:
         try:
             text = filled_prompt(params.name, offer.prompts, params.arguments or {})
         except BacksightError as error:
             raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+        if params.name == "coach":
+            preamble = await run_sync(coach_preamble, caller_of(context))
+            text = f"{preamble}\n\n{text}"
         message = PromptMessage(role="user", content=TextContent(type="text", text=text))
         return GetPromptResult(description=offer.prompts[params.name].description, messages=[message])
+
+    async def list_resources(_context: object, _params: PaginatedRequestParams | None) -> ListResourcesResult:
+        fixed = {uri: each for uri, each in offer.resources.items() if not is_template(uri)}
+        return ListResourcesResult(
+            resources=[
+                Resource(uri=uri, name=each.name, description=each.description, mime_type=TEXT)
+                for uri, each in fixed.items()
+            ]
+        )
+
+    async def list_templates(_context: object, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        templates = {uri: each for uri, each in offer.resources.items() if is_template(uri)}
+        return ListResourceTemplatesResult(
+            resource_templates=[
+                ResourceTemplate(uri_template=uri, name=each.name, description=each.description, mime_type=TEXT)
+                for uri, each in templates.items()
+            ]
+        )
+
+    async def read(context: ServerRequestContext[Any, Any], params: ReadResourceRequestParams) -> ReadResourceResult:
+        uri = str(params.uri)
+        try:
+            text = await run_sync(read_resource, caller_of(context), uri, offer.resources)
+        except BacksightError as error:
+            raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=TEXT, text=text)])
 
     return Server(
         "backsight",
@@ -93,6 +141,9 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         on_call_tool=call_tool,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read,
     )
 
 

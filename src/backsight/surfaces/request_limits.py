@@ -10,7 +10,7 @@ import anyio
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 
-from backsight.surfaces.access import MCP_PATH, is_page_path
+from backsight.surfaces.access import MCP_PATH, OPEN_PATHS, PREFIX, is_page_path
 from backsight.surfaces.problems import problem
 
 if TYPE_CHECKING:
@@ -37,12 +37,18 @@ SAME_SITE = frozenset({"same-origin", "none"})
 
 
 class OriginMiddleware:
-    """Refuses requests that a web page of another site makes a browser send."""
+    """Refuses requests that a web page of another site makes a browser send; it may link to an answer."""
 
     def __init__(self, app: "ASGIApp") -> None:
         self._app = app
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["type"] == "http" and is_embedded(scope):
+            embedded = (
+                "origin: a page of another site cannot embed this; follow a link to it, or call it from a program"
+            )
+            await problem("Refused", 403, embedded, "origin")(scope, receive, send)
+            return
         if scope["type"] == "http" and scope["method"] not in SAFE_METHODS:
             headers = Headers(scope=scope)
             if reason := foreign_origin(headers):
@@ -58,6 +64,19 @@ class OriginMiddleware:
                 await problem("Invalid", 415, reason, "content-type")(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+def is_embedded(scope: "Scope") -> bool:
+    """Whether a page of another site loads an answer of an operation as one of its parts."""
+    headers = Headers(scope=scope)
+    foreign = headers.get("sec-fetch-site", "none") not in SAME_SITE
+    return foreign and calls_operation(scope) and headers.get("sec-fetch-mode") != "navigate"
+
+
+def calls_operation(scope: "Scope") -> bool:
+    """Whether a safe request runs a query: its path is below that of the API and is no page of documentation."""
+    path: str = scope["path"]
+    return scope["method"] in SAFE_METHODS and path.startswith(f"{PREFIX}/") and path not in OPEN_PATHS
 
 
 def foreign_origin(headers: Headers) -> str | None:
@@ -202,7 +221,7 @@ class LoadMiddleware:
         self._callers: Counter[str] = Counter()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
+        if scope["type"] != "http" or (scope["method"] in SAFE_METHODS and not calls_operation(scope)):
             await self._app(scope, receive, send)
             return
         caller = Headers(scope=scope).get("authorization") or str((scope.get("client") or [""])[0])

@@ -1,8 +1,9 @@
 """Print answers on a terminal: the parts of a brief, or with `show_record` every field of an answer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.padding import Padding
@@ -12,19 +13,28 @@ from rich.text import Text as Styled
 from backsight.core.text.untrusted_text import flat
 from backsight.surfaces.blocks import REPLAYED, columns_of, is_list, is_record
 from backsight.surfaces.brief import NEXT_CURSOR, Column, FileText, Part, Reference, Sentence, Table, Text, ValueList
+from backsight.surfaces.column_widths import GAP, fit, least_width, may_wrap
 from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.values import HIDDEN, fill, label_of, text_of
 
 PIPE_WIDTH = 160
 ABBREVIATIONS = {"Q": "outcome", "Sim": "similarity", "Rec": "recency", "Conf": "confidence", "Aff": "mood"}
+LEAST_VALUE_WIDTH = 20
 MOST_COLUMNS = 12
 """A list of records with more fields is printed one record below the other."""
 
 
+class Page(Console):
+    """A console that leaves it to the program to end quietly when the reader of a pipe has read enough."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """The terminal; if the output goes to a file or a pipe, a plain page of 160 characters."""
-    terminal = Console(highlight=False)
-    return terminal if terminal.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+    terminal = Page(highlight=False)
+    return terminal if terminal.is_terminal else Page(highlight=False, width=PIPE_WIDTH)
 
 
 def show(to: Console, answer: Any) -> None:
@@ -39,8 +49,7 @@ def show_part(to: Console, part: Part) -> None:
         case Sentence(text, style, for_models=False):
             _print_line(to, text, style)
         case Table(_, columns, rows, for_models=False):
-            to.print(_grid(columns, ([cell.text for cell in row] for row in rows)))
-            _print_line(to, legend_of([column.heading for column in columns]), "dim")
+            _print_table(to, columns, [[cell.text for cell in row] for row in rows])
         case ValueList(_, cells):
             _print_values(to, {label: cell.text for label, cell in cells.items()})
         case Text():
@@ -48,7 +57,7 @@ def show_part(to: Console, part: Part) -> None:
         case FileText(text):
             to.out(text, highlight=False)
         case Reference(key, _, value) if key == NEXT_CURSOR:
-            _print_line(to, f"More: --cursor {value}", "dim")
+            to.print(Styled(f"More: --cursor {value}", style="dim"), soft_wrap=True)  # to be copied as one word
 
 
 def legend_of(headings: Sequence[str]) -> str:
@@ -72,7 +81,7 @@ def show_record(to: Console, record: Any, indent: int = 0) -> None:
     for name, value in nested.items():
         to.print(Styled(" " * indent + label_of(name), style="bold"))
         if is_list(value) and len(fields(value[0])) <= MOST_COLUMNS:
-            to.print(Padding(_record_grid(value), (0, 0, 0, indent + 2), expand=False))
+            to.print(Padding(_grid(*_record_table(value)), (0, 0, 0, indent + 2), expand=False))
             continue
         for number, item in enumerate(value if is_list(value) else (value,)):
             if number:
@@ -85,24 +94,45 @@ def signed(text: str, amount: float | None) -> Styled:
     return Styled(text, style="green" if (amount or 0) > 0 else "red" if (amount or 0) < 0 else "")
 
 
-def _grid(columns: Iterable[Column], rows: Iterable[list[str]]) -> Grid:
+def _print_table(to: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print the columns that fit; those with one value are stated once, and those that are left out are named."""
+    chosen = fit(columns, rows, to.width)
+    if chosen.stated:
+        same = ", ".join(f"{columns[index].heading} {rows[0][index]}" for index in chosen.stated if rows[0][index])
+        _print_line(to, f"All rows: {same}", "dim")
+    shown = [columns[index] for index in chosen.shown]
+    to.print(_grid(shown, [[row[index] for index in chosen.shown] for row in rows]))
+    _print_line(to, legend_of([columns[index].heading for index in sorted((*chosen.shown, *chosen.stated))]), "dim")
+    if chosen.left_out:
+        names = ", ".join(columns[index].heading for index in chosen.left_out)
+        _print_line(to, f"Not shown in {to.width} columns: {names}", "dim")
+
+
+def _grid(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Grid:
     """A table; signed numbers are green if positive and red if negative."""
-    grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        whole = column.right or column.heading == "id"
-        grid.add_column(column.heading, justify="right" if column.right else "left", no_wrap=whole, overflow="fold")
+    grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
+    for index, column in enumerate(columns):
+        cells = [row[index] for row in rows]
+        least = least_width(column, cells)
+        grid.add_column(
+            column.heading,
+            justify="right" if column.right else "left",
+            no_wrap=not may_wrap(column, cells),
+            overflow="fold",
+            min_width=least,
+        )
     for row in rows:
         grid.add_row(*(Styled(text, style=_sign_style(text)) for text in row))
     return grid
 
 
-def _record_grid(items: tuple[Any, ...]) -> Grid:
-    """A table with a column for each field that has a value in any of the items."""
+def _record_table(items: tuple[Any, ...]) -> tuple[list[Column], list[list[str]]]:
+    """The columns and rows of a table with a column for each field that has a value in any of the items."""
     templates = columns_of(items[0])
     cells = [[_printable(fill(template, item)) for template in templates.values()] for item in items]
     used = [index for index in range(len(templates)) if any(row[index] for row in cells)]
     headings = [Column(heading.removeprefix(">"), "", heading.startswith(">")) for heading in templates]
-    return _grid((headings[index] for index in used), ([row[index] for index in used] for row in cells))
+    return [headings[index] for index in used], [[row[index] for index in used] for row in cells]
 
 
 def _print_text(to: Console, part: Text) -> None:
@@ -123,8 +153,9 @@ def _print_text(to: Console, part: Text) -> None:
 
 
 def _print_line(to: Console, text: str, style: str) -> None:
+    """Print a line; a terminal breaks it between words, a file or a pipe not at all."""
     if text:
-        to.print(Styled(text, style=style), soft_wrap=True)
+        to.print(Styled(text, style=style), soft_wrap=not to.is_terminal)
 
 
 def _print_values(to: Console, values: Mapping[str, str], indent: int = 0) -> None:
@@ -132,7 +163,11 @@ def _print_values(to: Console, values: Mapping[str, str], indent: int = 0) -> No
     values = {label: value for label, value in values.items() if value}
     width = max(map(len, values), default=0) + 2
     for label, value in values.items():
-        text = value.replace("\n", "\n" + " " * (indent + width))
+        lines = value.split("\n")
+        if to.is_terminal:
+            room = max(to.width - indent - width, LEAST_VALUE_WIDTH)
+            lines = [part for line in lines for part in textwrap.wrap(line, room, break_on_hyphens=False) or [line]]
+        text = f"\n{' ' * (indent + width)}".join(lines)
         to.print(Styled.assemble(" " * indent, (label.ljust(width), "bold"), text), soft_wrap=True)
 
 

@@ -121,6 +121,8 @@ class _TradeBook:
     """A trade from its first execution on."""
 
     position_key: str
+    """That of the entry; a rename may give the position another one at the broker."""
+    broker_key: str
     instrument: SimulatedInstrument
     opened_at: datetime
     entry_decision: str | None
@@ -321,6 +323,20 @@ class BrokerSimulator:
             self._report(kind="split", key=key, ratio=ratio)
         self._orders = [each for each in self._orders if each.symbol != symbol]
 
+    def rename(self, symbol: str, new_symbol: str) -> None:
+        """Quote a symbol under another name; a position that was named by its symbol has the new one as its key."""
+        self.instruments[new_symbol] = replace(self.instruments[symbol], symbol=new_symbol)
+        self._marks[new_symbol] = self._marks.pop(symbol)
+        self._orders = [each for each in self._orders if each.symbol != symbol]
+        for key, _ in self._open(symbol):
+            self._symbols[key] = new_symbol
+            new_key = new_symbol if key == symbol else key
+            self._symbols[new_key] = new_symbol
+            self._holdings[new_key] = self._holdings.pop(key)
+            for trade in self._open_trades(key):
+                trade.broker_key, trade.instrument = new_key, self.instruments[new_symbol]
+            self._report(kind="rename", key=key)
+
     def expire(self, symbol: str, price: float) -> None:
         """Settle every position in a symbol at a price, and stop quoting it."""
         self._orders = [each for each in self._orders if each.symbol != symbol]
@@ -404,6 +420,10 @@ class BrokerSimulator:
         """The signed size of every position by its key, rests too."""
         return {key: float(holding.quantity) for key, holding in self._open()}
 
+    def waiting(self, position_key: str) -> list[float]:
+        """The quantities of the limit orders that wait for a position."""
+        return [float(each.quantity) for each in self._orders if each.position_key == position_key]
+
     def trades(self) -> list[SimulatedTrade]:
         """Every trade so far, in the order of the entries."""
         return [self._as_trade(trade) for trade in self._trades]
@@ -448,7 +468,7 @@ class BrokerSimulator:
 
     def _open_trades(self, key: str) -> Iterator[_TradeBook]:
         """The open trade of a position, if it has one."""
-        return (trade for trade in self._trades if trade.position_key == key and trade.closed_at is None)
+        return (trade for trade in self._trades if trade.broker_key == key and trade.closed_at is None)
 
     def _rate(self, instrument: SimulatedInstrument) -> Fraction:
         return Fraction(1) if instrument.currency is None else self._rates[instrument.currency]
@@ -541,6 +561,7 @@ class BrokerSimulator:
     def _opened(self, order: _Resting, quantity: Fraction, worth: Fraction, fee: Fraction) -> _TradeBook:
         return _TradeBook(
             position_key=order.position_key,
+            broker_key=order.position_key,
             instrument=self.instruments[order.symbol],
             opened_at=self.at,
             entry_decision=order.decision,

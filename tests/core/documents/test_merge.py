@@ -155,3 +155,16 @@ def test_a_journal_ages_and_the_manual_does_not() -> None:
 def test_settings_that_give_no_ranking_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(Invalid):
         RankingSettings(**wrong).check()  # type: ignore[arg-type]
+
+
+def test_weak_candidates_follow_an_answer_and_are_none_themselves() -> None:
+    answer, weak = a_candidate("answer", keyword=0.5, coverage=1.0), a_candidate("weak", keyword=9.0, coverage=0.2)
+    assert names(merged(answer, weak)) == ["answer", "weak"]
+    assert merged(weak) == []
+
+
+def test_a_language_that_the_model_does_not_know_needs_a_larger_cosine() -> None:
+    near = a_candidate("near", vector=0.5)
+    assert names(merged(near)) == ["near"]
+    assert merged(replace(near, is_other_language=True)) == []
+    assert names(merged(replace(near, vector=0.6, is_other_language=True))) == ["near"]

@@ -339,3 +339,14 @@ def test_a_chunk_found_by_words_has_its_cosine_too(database: Database) -> None:
     direction, cosines = scattered(database, 250)
     far = min(cosines, key=lambda path: cosines[path])
     assert far in near(database, VectorCache(), direction, text=f'"{far}"')
+
+
+def test_a_code_with_another_number_is_no_match(database: Database) -> None:
+    written(database, {"a.md": "The licence LIC-2207 lapsed", "b.md": "nothing else"})
+    with database.reading("ana") as connection:
+        index = stored.index_state(connection, "ana")
+        assert index is not None
+        same = keyword_search(connection, index, read_query("LIC-2207"), NOW)
+        other = keyword_search(connection, index, read_query("LIC-3310"), NOW)
+    assert max(same.coverage.values()) == pytest.approx(1.0)
+    assert max(other.coverage.values(), default=0.0) == 0.0

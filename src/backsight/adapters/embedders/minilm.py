@@ -32,6 +32,7 @@ class MiniLM:
     """The model, loaded at the first call."""
 
     model = MODEL
+    language = "en"
 
     def __init__(self, *, threads: int = 0) -> None:
         self._threads = threads

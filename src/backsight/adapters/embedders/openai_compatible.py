@@ -27,6 +27,8 @@ FIELD = "embedder"
 class OpenAICompatible:
     """A model behind `POST {base}/embeddings`."""
 
+    language = None
+
     def __init__(self, *, base: str, name: str, key: str | None = None, timeout_seconds: float = 30.0) -> None:
         parts = urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:

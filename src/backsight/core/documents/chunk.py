@@ -78,6 +78,11 @@ def blocks_of(text: str) -> list[TextBlock]:
     return list(_blocks(lines_of(text)))
 
 
+def is_front_matter(block: TextBlock) -> bool:
+    """Whether a block is the front matter of a file: data about the file between two lines of dashes."""
+    return block.first == 0 and _strip_line_end(block.lines[0]) == FRONT_MATTER
+
+
 def _chunk(blocks: list[TextBlock]) -> Chunk:
     lines = [line for block in blocks for line in block.lines]
     first = blocks[0].first

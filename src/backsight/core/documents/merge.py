@@ -42,6 +42,10 @@ ANSWER_INTERCEPT, ANSWER_COVERAGE, ANSWER_COSINE = -7.0, 10.0, 13.0
 """Coefficients of the logistic score."""
 UNRELATED_COSINE = 0.23
 """The cosine that is assumed for a chunk without a vector: that of a text about something else."""
+OTHER_LANGUAGE_COSINE = 0.11
+"""How much larger the cosine of unrelated texts is in a language that the model does not know: it sees the language."""
+TAIL = 0.1
+"""If a candidate reaches the minimum score, others are kept from this share of the minimum on."""
 SHORTLIST_FACTOR = 4
 """The text of this many times the wanted chunks is read, because duplicates are dropped afterwards."""
 DUPLICATE_SIMILARITY = 0.9
@@ -58,7 +62,7 @@ class RankingSettings:
     keyword_weight: float = 0.5
     vector_weight: float = 0.5
     minimum_score: float = 0.3
-    """A candidate below this score is dropped."""
+    """If no candidate has this score, the query has no answer; else candidates below a tenth of it are dropped."""
     per_source: Mapping[Source, int] = field(default_factory=dict)
     """The most citations of a source; a source that is not listed has no limit."""
     mmr_lambda: float = 0.7
@@ -98,6 +102,8 @@ class Candidate:
     """Cosine similarity; None if the chunk has no vector yet."""
     names_missing: bool = False
     """Whether the query names something that no chunk mentions: then likeness in meaning is no answer."""
+    is_other_language: bool = False
+    """Whether the query is in a language that the embedder does not know: then unrelated texts have larger cosines."""
     at: datetime | None = None
     """When the document was written; None for a document without age."""
 
@@ -108,7 +114,8 @@ class RankedChunk:
 
     candidate: Candidate
     order: float
-    """The fused score, which ranks the candidates of one query."""
+    """The fused score, which ranks the candidates of one query; 1 more for those that reach the minimum score, so that
+    a weak candidate never precedes an answer."""
     score: float
     """The absolute score, which can be compared between queries."""
     factors: MatchFactors
@@ -154,13 +161,15 @@ def answer_score(coverage: float, cosine: float | None) -> float:
 
 def _answer_score(candidate: Candidate) -> float:
     cosine = candidate.vector
+    if cosine is not None and candidate.is_other_language:
+        cosine -= OTHER_LANGUAGE_COSINE
     if cosine is not None and candidate.names_missing:
         cosine = min(cosine, UNRELATED_COSINE)
     return answer_score(candidate.coverage, cosine)
 
 
 def rank(candidates: Sequence[Candidate], settings: RankingSettings, *, now: datetime) -> list[RankedChunk]:
-    """The candidates, best first: scores fused and aged, weak candidates dropped.
+    """The candidates, best first: scores fused and aged, weak candidates dropped; none if all are weak.
 
     >>> from datetime import UTC
     >>> candidates = [
@@ -172,12 +181,18 @@ def rank(candidates: Sequence[Candidate], settings: RankingSettings, *, now: dat
     >>> [chunk.candidate.id for chunk in ranked]
     ['both', 'meaning']
     """
+    scores = list(map(_answer_score, candidates))
+    if max(scores, default=0.0) < settings.minimum_score:
+        return []
     ranked = [
         RankedChunk(
-            candidate=candidate, order=order * recency, score=score * recency, factors=_factors(candidate, recency)
+            candidate=candidate,
+            order=order * recency + (score >= settings.minimum_score),
+            score=score * recency,
+            factors=_factors(candidate, recency),
         )
-        for candidate, order in zip(candidates, _fused_scores(candidates, settings), strict=True)
-        if (score := _answer_score(candidate)) >= settings.minimum_score
+        for candidate, score, order in zip(candidates, scores, _fused_scores(candidates, settings), strict=True)
+        if score >= TAIL * settings.minimum_score
         for recency in (_recency(candidate, settings, now),)
     ]
     return sorted(ranked, key=lambda chunk: (-chunk.order, chunk.candidate.path, chunk.candidate.id))

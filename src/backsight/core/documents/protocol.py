@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 
-from backsight.core.documents.chunk import TextBlock, blocks_of
+from backsight.core.documents.chunk import TextBlock, blocks_of, is_front_matter
 from backsight.core.documents.citation import place_of
 from backsight.core.documents.query import words_of
 
 ITEM = re.compile(r"^(?:[-*+]|\d{1,4}[.)])\s+")
 """The mark of a list item, numbered or not."""
+CELL_END = re.compile(r"(?<!\\)\|")
 TABLE_RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 
 
@@ -25,7 +26,9 @@ class Rule:
     text: str
     heading: tuple[str, ...]
     words: frozenset[str]
-    """The words of the text and of its headings."""
+    """The words of the text, of its introduction and of its headings."""
+    introduction: str = ""
+    """The line above a list that ends with a colon: its items cannot be understood without it."""
 
     @property
     def place(self) -> str:
@@ -34,7 +37,7 @@ class Rule:
 
 @lru_cache(maxsize=64)
 def rules_in(path: str, text: str) -> tuple[Rule, ...]:
-    """The rules of a document, in order: each list item, each table row and each paragraph without items is a rule.
+    """The rules of a document, in order: see `rule_spans`.
 
     >>> manual = "# Rules\\n\\n## R3_CAP\\nNever above 2 %\\nof equity.\\n\\n- BTC: no Sundays\\n- stop first\\n"
     >>> for rule in rules_in("M.md", manual):
@@ -44,10 +47,16 @@ def rules_in(path: str, text: str) -> tuple[Rule, ...]:
     ('M.md:8', 'R3_CAP', 'stop first')
     """
     return tuple(
-        _rule(path, block, first, lines)
-        for block in blocks_of(text)
-        if not block.is_heading
-        for first, lines in _items(block)
+        Rule(
+            path=path,
+            start_line=span.first + 1,
+            end_line=span.end,
+            text=span.text,
+            introduction=span.introduction,
+            heading=span.heading,
+            words=frozenset(words_of(" ".join([*span.heading, span.introduction, span.text]))),
+        )
+        for span in rule_spans(blocks_of(text))
     )
 
 
@@ -67,9 +76,74 @@ def mentions(text: str, names: Iterable[str]) -> bool:
     return _mentioned(frozenset(words_of(text)), names) > 0
 
 
-def rule_lines(block: TextBlock) -> list[tuple[int, int]]:
-    """The first line and the line after the last of each list item or table row of a block, counted from 0."""
-    return [(first - 1, first - 1 + len(lines)) for first, lines in _items(block)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSpan:
+    """The lines of one rule."""
+
+    first: int
+    """Index of the first line, counted from 0."""
+    end: int
+    """Index of the line after the last."""
+    text: str
+    """On one line, without the mark of a list item; a table row has the names of its columns."""
+    heading: tuple[str, ...]
+    introduction: str = ""
+    """The line above a list that ends with a colon: its items cannot be understood without it."""
+    introduced_at: int
+    """Index of the introduction's line; of the first line if there is no introduction."""
+
+
+def rule_spans(blocks: Sequence[TextBlock]) -> list[RuleSpan]:
+    """Each list item, table row and other paragraph of a document, in order; a heading without a text is one as well.
+
+    What is indented below a list item belongs to the item.
+
+    >>> for span in rule_spans(blocks_of("Never buy:\\n\\n1. BTC\\n\\n   unless approved\\n2. DAX\\n")):
+    ...     span.first, span.end, span.introduction, span.text
+    (0, 1, '', 'Never buy:')
+    (2, 5, 'Never buy:', 'BTC unless approved')
+    (5, 6, 'Never buy:', 'DAX')
+    """
+    spans: list[RuleSpan] = []
+    introduction, introduced_at = "", 0
+    item_indent: int | None = None  # of the list item above, if there is one
+    for number, block in enumerate(blocks):
+        if is_front_matter(block):
+            continue
+        if block.is_heading:
+            introduction, item_indent = "", None
+            if number and _has_no_text(block, blocks[number + 1 :]):
+                span = _span(block, block.first, [line for line in block.lines if line.strip()])
+                spans.append(replace(span, text=block.heading[-1], heading=block.heading[:-1]))
+            continue
+        for first, lines in _items(block):
+            indent = _indent(block.lines[first - 1 - block.first])
+            span = _span(block, first - 1, lines)
+            if item_indent is not None and indent > item_indent + 1:
+                spans[-1] = replace(spans[-1], text=" ".join([spans[-1].text, *lines]), end=span.end)
+                continue
+            is_item = _starts_item(lines[0])
+            item_indent = indent if is_item else None
+            if not is_item:
+                introduction, introduced_at = lines[-1] if lines[-1].endswith(":") else "", span.end - 1
+            elif introduction:
+                span = replace(span, introduction=introduction, introduced_at=introduced_at)
+            spans.append(span)
+    return spans
+
+
+def _span(block: TextBlock, first: int, lines: Sequence[str]) -> RuleSpan:
+    text = ITEM.sub("", " ".join(lines), count=1)
+    return RuleSpan(first=first, end=first + len(lines), text=text, heading=block.heading, introduced_at=first)
+
+
+def _starts_item(line: str) -> bool:
+    return ITEM.match(line.strip()) is not None
+
+
+def _has_no_text(heading: TextBlock, following: Sequence[TextBlock]) -> bool:
+    """Whether nothing is below a heading, neither a text nor a smaller heading."""
+    return not following or (following[0].is_heading and len(following[0].heading) <= len(heading.heading))
 
 
 def _mentioned(words: frozenset[str], names: Iterable[str]) -> int:
@@ -93,9 +167,9 @@ def _items(block: TextBlock) -> list[tuple[int, list[str]]]:
     if rows := _table_rows(numbered):
         return rows
     items: list[tuple[int, list[str]]] = []
-    outermost = min((_indent(line) for _, line in numbered if ITEM.match(line.strip())), default=0)
+    outermost = min((_indent(line) for _, line in numbered if _starts_item(line)), default=0)
     for number, line in numbered:
-        starts = ITEM.match(line.strip()) is not None and _indent(line) <= outermost
+        starts = _starts_item(line) and _indent(line) <= outermost
         if not items or starts:
             items.append((number, []))
         items[-1][1].append(line.strip())
@@ -119,22 +193,17 @@ def _table_rows(lines: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    """The cells of a table row; a pipe after a backslash belongs to its cell.
+
+    >>> _cells(r"| BTC | long \\| short |")
+    ['BTC', 'long | short']
+    """
+    bare = line.strip().removeprefix("|")
+    bare = bare if bare.endswith("\\|") else bare.removesuffix("|")
+    return [cell.strip().replace("\\|", "|") for cell in CELL_END.split(bare)]
 
 
 def _named(columns: Sequence[str], cells: Sequence[str]) -> Iterator[str]:
     for column, cell in zip_longest(columns, cells, fillvalue=""):
         if cell:
             yield f"{column}: {cell}" if column else cell
-
-
-def _rule(path: str, block: TextBlock, first: int, lines: Sequence[str]) -> Rule:
-    text = ITEM.sub("", " ".join(lines), count=1)
-    return Rule(
-        path=path,
-        start_line=first,
-        end_line=first + len(lines) - 1,
-        text=text,
-        heading=block.heading,
-        words=frozenset(words_of(" ".join([*block.heading, text]))),
-    )

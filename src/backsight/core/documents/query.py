@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from backsight.core.documents.stop_words import stop_words
+from backsight.core.documents.stop_words import language_of, stop_words
 
 MAX_TERMS = 64
 """Later terms of a query are ignored."""
@@ -20,6 +20,8 @@ LONGEST_PHRASE = 8
 """Words of a phrase; a longer phrase is searched by its words only."""
 LONGEST_WORD = 64
 SHORTEST_PREFIX = 2
+OTHER_SCRIPT = "other"
+_LAST_LATIN = "\u024f"
 _PUNCTUATION = "\"'.,;:!?¿¡()[]{}<>*“”„«»…"
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
@@ -65,6 +67,8 @@ class DocumentQuery:
     terms: tuple[Term, ...]
     query_words: Mapping[Term, QueryWord]
     """The words that the query asks for, by the term that searches for each."""
+    language: str | None = None
+    """The language of the query, such as 'de'; OTHER_SCRIPT if most letters are not Latin; None if nothing shows it."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -114,10 +118,26 @@ def read_query(text: str) -> DocumentQuery:
     (True, (), ('to',))
     """
     parts = list(_parts(text))
-    stops = stop_words([word for part in parts for term in part.terms for word in term.words])
+    words = [word for part in parts for term in part.terms for word in term.words]
+    stops = stop_words(words)
     terms = list(dict.fromkeys(term for part in parts for term in part.terms))
     wanted = ([term for term in terms if not stops.issuperset(term.words)] or terms)[:MAX_TERMS]
-    return DocumentQuery(text=text, terms=tuple(wanted), query_words=_by_term(parts, frozenset(wanted)))
+    return DocumentQuery(
+        text=text,
+        terms=tuple(wanted),
+        query_words=_by_term(parts, frozenset(wanted)),
+        language=OTHER_SCRIPT if _is_other_script(text) else language_of(words),
+    )
+
+
+def _is_other_script(text: str) -> bool:
+    """Whether most letters of a text are not Latin.
+
+    >>> _is_other_script("仓位 BTC 上限"), _is_other_script("β of the book"), _is_other_script("Übernahme")
+    (True, False, False)
+    """
+    letters = [letter for letter in normalised(text) if letter.isalpha()]
+    return 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Sections: the lines of a chunk that answer a query, so that a rule is cited alone and not with its neighbours."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from backsight.core.documents.chunk import TextBlock, blocks_of
 from backsight.core.documents.citation import Source
-from backsight.core.documents.protocol import rule_lines
+from backsight.core.documents.protocol import rule_spans
 from backsight.core.documents.query import Term, words_of
 from backsight.core.text.stems import stem
 
@@ -47,9 +47,9 @@ def answering_section(
     best = max(sections, key=lambda section: _weight(section.text, section.heading, weights), default=None)
     if best is None or not whole or _weight(best.text, best.heading, weights) < MOST_OF * whole:
         return None
-    rules = list(_rules(blocks, best)) if source in RULE_SOURCES else []
     reached = _weight(best.text, best.heading, weights)
-    alone = [rule for rule in rules if _weight(rule.text, rule.heading, weights) >= reached]
+    rules = list(_rules(blocks, best)) if source in RULE_SOURCES else []
+    alone = [section for section, words in rules if _weight(words, best.heading, weights) >= reached]
     return alone[0] if len(alone) == 1 < len(rules) else best
 
 
@@ -76,16 +76,18 @@ def _section(first: int, lines: Collection[str], path: tuple[str, ...], shared: 
     return ChunkSection(first=first, lines=tuple(trimmed), heading=heading)
 
 
-def _rules(blocks: Collection[TextBlock], section: ChunkSection) -> Iterator[ChunkSection]:
-    """The list items and table rows of a section."""
+def _rules(blocks: Sequence[TextBlock], section: ChunkSection) -> Iterator[tuple[ChunkSection, str]]:
+    """The list items and table rows of a section, each with its text, which has the names of a table's columns.
+
+    The lines of an item begin with the line that introduces its list: without "Never:" it could mean the opposite.
+    """
     last = section.first + len(section.lines)
-    for block in blocks:
-        if not block.is_heading and section.first <= block.first < last:
-            for start, end in rule_lines(block):
-                offset = start - section.first
-                yield ChunkSection(
-                    first=start, lines=section.lines[offset : offset + end - start], heading=section.heading
-                )
+    for span in rule_spans(blocks):
+        if section.first <= span.first < last:
+            first = max(span.introduced_at, section.first)
+            lines = section.lines[first - section.first : span.end - section.first]
+            text = f"{span.introduction} {span.text}"
+            yield ChunkSection(first=first, lines=lines, heading=section.heading), text
 
 
 def _weight(text: str, heading: Collection[str], weights: Mapping[Term, float]) -> float:

@@ -54,6 +54,19 @@ CHINESE = frozenset("的是了吗呢么什谁哪")
 CHINESE_WORDS = frozenset({"多少", "怎样", "如何", "几个"})
 
 
+def language_of(words: Collection[str]) -> str | None:
+    """The language that has most of the words as stop words; None if no language has any, or it is not sure.
+
+    >>> [language_of(query.split()) for query in ("wie hoch sind sie", "die another day", "margin call", "where is it")]
+    ['de', None, None, 'en']
+    """
+    distinct = set(words)
+    counts = {language: len(distinct & stops) for language, stops in LANGUAGES.items()}
+    language = max(counts, key=lambda each: counts[each])  # the first of equals: English
+    is_sure = counts[language] > 1 or (not counts["en"] and ENGLISH_TOO.isdisjoint(distinct))
+    return language if counts[language] and (language == "en" or is_sure) else None
+
+
 def stop_words(words: Collection[str]) -> frozenset[str]:
     """The stop words among the words of a query: the English ones, and those of the language that has most of them.
 
@@ -61,9 +74,7 @@ def stop_words(words: Collection[str]) -> frozenset[str]:
     (['die', 'sind', 'wie'], [])
     """
     distinct = set(words)
-    counts = {language: len(distinct & stops) for language, stops in LANGUAGES.items()}
-    language = max(counts, key=lambda each: counts[each])  # the first of equals: English
-    is_sure = counts[language] > 1 or (not counts["en"] and ENGLISH_TOO.isdisjoint(distinct))
-    chosen = LANGUAGES[language] if language == "en" or is_sure else frozenset[str]()
+    language = language_of(distinct)
+    chosen = STOPS if language is None else STOPS | LANGUAGES[language]
     pairs = {word for word in distinct if word in CHINESE_WORDS or not CHINESE.isdisjoint(word)}
-    return frozenset(distinct & (chosen | STOPS) | pairs)
+    return frozenset(distinct & chosen | pairs)

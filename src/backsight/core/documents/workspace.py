@@ -1,5 +1,6 @@
 """The layout of a workspace: which files are indexed, the source of each, and the files of a new workspace."""
 
+import codecs
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -59,8 +60,8 @@ def source_of(path: str) -> Source | None:
     ('journal', 'journal', 'incident')
     >>> source_of("strategies/breakout/rules.py"), source_of("README.md"), source_of(".git/HEAD")
     ('strategy', None, None)
-    >>> source_of("agents/btc/ideas.md")
-    'memory'
+    >>> source_of("agents/btc/ideas.md"), source_of("memory/IDEAS.MD")
+    ('memory', 'memory')
     >>> source_of("global/desk/playbook.md"), source_of("global/desk/runbooks/mt5.md"), source_of("global/desk/a.py")
     ('global', 'incident', None)
     """
@@ -70,6 +71,8 @@ def source_of(path: str) -> Source | None:
         return _shared_source(path) if is_markdown(path) else None
     is_agents = agent_of(path) is not None
     relative = path.split("/", 2)[2] if is_agents else path
+    if "/" in relative and is_markdown(relative):
+        relative = relative.rpartition(".")[0] + ".md"
     source = next((source for pattern, source in SOURCE_PATTERNS.items() if matches_pattern(relative, pattern)), None)
     return "memory" if source is None and is_agents and is_markdown(path) else source
 
@@ -115,6 +118,15 @@ def is_markdown(path: str) -> bool:
     (True, False)
     """
     return path.lower().endswith(MARKDOWN)
+
+
+def is_utf16(content: bytes) -> bool:
+    """Whether a text begins with the byte order mark of UTF-16.
+
+    >>> is_utf16("a".encode("utf-16")), is_utf16(b"a")
+    (True, False)
+    """
+    return content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def is_text(content: bytes) -> bool:

@@ -47,10 +47,10 @@ class ProtocolText:
 
 
 @lru_cache(maxsize=32)
-def protocol_text(files: tuple[tuple[str, str], ...]) -> ProtocolText:
+def protocol_text(files: tuple[tuple[str, str], ...], notes: tuple[str, ...] = ()) -> ProtocolText:
     """The rules of the given files, in order and whole, within 1,500 tokens; those that do not fit are named.
 
-    `files` are paths and texts.
+    `files` are paths and texts, `notes` what the agent must know about the files.
 
     >>> manual = "# Manual\\n\\n## R3_CAP\\n\\n1. Never above 2 %.\\n2. Stop\\n   first.\\n"
     >>> print(protocol_text((("M.md", manual),)).text)
@@ -62,22 +62,23 @@ def protocol_text(files: tuple[tuple[str, str], ...]) -> ProtocolText:
     """
     rules = tuple(rule for path, text in files for rule in rules_in(path, text) if flat(rule.text))
     ceiling = CEILINGS["protocol"]
-    whole = _text(rules, ())
+    whole = _text(rules, (), notes)
     if estimate(whole + BETWEEN) <= ceiling:
-        return ProtocolText(text=whole if rules else "", rules=rules, left_out=())
+        return ProtocolText(text=whole if rules or notes else "", rules=rules, left_out=())
     shown, left_out = list[Rule](), list[Rule]()
-    left = ceiling - NAMED_TOKENS - estimate("\n".join([PROTOCOL, *(_file_line(path) for path, _ in files)]) + BETWEEN)
+    around = [PROTOCOL, *map(_note_line, notes), *(_file_line(path) for path, _ in files)]
+    left = ceiling - NAMED_TOKENS - estimate("\n".join(around) + BETWEEN)
     for rule in rules:
         # A heading is charged to each rule, since the rule above it may not fit.
         cost = estimate(f"{_heading_line(rule)}\n") + estimate(f"{_rule_line(rule)}\n")
         fits = cost <= left
         (shown if fits else left_out).append(rule)
         left -= cost if fits else 0
-    return ProtocolText(text=_text(shown, left_out), rules=rules, left_out=tuple(left_out))
+    return ProtocolText(text=_text(shown, left_out, notes), rules=rules, left_out=tuple(left_out))
 
 
-def _text(rules: Sequence[Rule], left_out: Sequence[Rule]) -> str:
-    lines = [PROTOCOL]
+def _text(rules: Sequence[Rule], left_out: Sequence[Rule], notes: Sequence[str]) -> str:
+    lines = [PROTOCOL, *map(_note_line, notes)]
     for path, of_file in groupby(rules, key=lambda rule: rule.path):
         lines.append(_file_line(path))
         for heading, members in groupby(of_file, key=_heading_line):
@@ -85,6 +86,10 @@ def _text(rules: Sequence[Rule], left_out: Sequence[Rule]) -> str:
     if left_out:
         lines.append(_named(left_out))
     return "\n".join(line for line in lines if line)
+
+
+def _note_line(note: str) -> str:
+    return f"Note: {note}."
 
 
 def _file_line(path: str) -> str:
@@ -142,7 +147,8 @@ def rule_line(rule: Rule) -> str:
     """A rule on one line with its heading and its place, whole; a very long one by its place alone."""
     heading = shorten(rule.heading[-1], most=40, tokens=20) if rule.heading else "a rule"
     place = shorten(rule.place, most=80, tokens=40)
-    line = f"- {heading}: {flat(rule.text)} ({place})"
+    text = flat(" ".join(filter(None, (rule.introduction, rule.text))))
+    line = f"- {heading}: {text} ({place})"
     return line if estimate(line) <= MOST_RULE_TOKENS else f"- {heading}: see the protocol ({place})"
 
 

@@ -72,12 +72,10 @@ class RecallRecord:
     """A row of the table `recalls`: one recall that a decision was based on."""
 
     owner_id: str
-    id: str
     decision_id: str
-    symbol: str
-    as_of: datetime
-    seen_at: datetime | None
+    nth: int
+    """The place of the recall among those of the decision, from 0."""
     made: str
-    """The `RecallResult` as JSON."""
+    """The `RecallResult` as JSON, with its query."""
     known_at: datetime
     recorded_at: datetime

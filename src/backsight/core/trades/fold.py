@@ -104,6 +104,7 @@ def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness
     round trip of their position, else to the last closed one. `continued` are the open round trips that earlier fills
     led to, at most one for a position. What is left below `flatness` closes the round trip, as its `rest`.
     """
+    fills = list(fills)
     trips = list(continued)
     steps = [list(trip.steps) for trip in trips]
     last = {trip.position_key: place for place, trip in enumerate(trips)}
@@ -124,7 +125,29 @@ def fold(fills: Iterable[Fill], *, continued: Iterable[RoundTrip] = (), flatness
                 last[fill.position_key] = len(trips)
                 trips.append(trip)
                 steps.append(list(trip.steps))
-    return [replace(trip, steps=tuple(own)) for trip, own in zip(trips, steps, strict=True)]
+    guesses: dict[str, list[Fill]] = {}
+    for fill in fills:
+        if fill.kind == "inferred" and fill.latest_at is not None:
+            guesses.setdefault(fill.position_key, []).append(fill)
+    return [
+        replace(
+            trip,
+            steps=tuple(own),
+            inferred=trip.inferred or _is_doubtful(trip, guesses.get(trip.position_key, ())),
+        )
+        for trip, own in zip(trips, steps, strict=True)
+    ]
+
+
+def _is_doubtful(trip: RoundTrip, guesses: Iterable[Fill]) -> bool:
+    """Whether a round trip began or ended between two snapshots while a fill of its position was missing there.
+
+    Had the missing fill been known, the reported ones might have made other round trips.
+    """
+    ends = [at for at in (trip.opened_at, trip.closed_at) if at is not None]
+    return any(
+        (guess.earliest_at is None or at > guess.earliest_at) and at <= guess.at for guess in guesses for at in ends
+    )
 
 
 def _after(trip: RoundTrip | None, fill: Fill, flatness: Flatness) -> Sequence[RoundTrip]:

@@ -6,15 +6,16 @@ undone within the same interval, or the snapshots would have shown it: a fill th
 report of that fill takes it back. So when every fill is reported, no inferred fill is left.
 """
 
+import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from backsight.core.fills import Fill
 from backsight.core.ids import derive_id
 from backsight.core.instruments import EXACT, Flatness, price_at, valued
-from backsight.core.trades.fold import fold, open_trips
+from backsight.core.trades.fold import RoundTrip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ def explain_inferred(
     *,
     openers: frozenset[str] = frozenset(),
     snapshots: Sequence[datetime] = (),
+    continued: Sequence[RoundTrip] = (),
     flatness: Flatness = EXACT,
 ) -> ExplainedFills:
     """Match reports to the inferred fills among the known ones that they explain, and offset what they do beyond them.
@@ -87,42 +89,44 @@ def explain_inferred(
     gets the price that leaves its whole cost unchanged; a rest that counts as flat is dropped.
 
     `snapshots` are the instants of the broker's snapshots up to now, from before the first report. Beyond the last one
-    nothing is offset: the next snapshot shows the size.
+    nothing is offset: the next snapshot shows the size. `continued` are the open round trips that fills led to which
+    are not among the known ones.
     """
     inferred = [fill for fill in known if fill.latest_at is not None]
-    splits = {guess.id for guess in inferred for report in reported if _explains_split(report, guess)}
-    ledger = [fill for fill in known if fill.id not in splits]
-    facts = [fill for fill in ledger if fill.latest_at is None]
-    by_position = _by_position([*ledger, *reported])
+    by_position = _by_position([*known, *reported])
     account = _Reconciling(
         guesses={fill.id: fill for fill in sorted(inferred, key=lambda each: each.order) if fill.kind == "inferred"},
         openers=openers,
         snapshots=snapshots,
         flatness=flatness,
+        sizes={trip.position_key: trip.signed_size for trip in continued},
         fills=by_position,
         executed_at={
             key: frozenset(fill.at for fill in fills if fill.changes_size and fill.latest_at is None)
             for key, fills in by_position.items()
         },
-        splits={key: [fill for fill in fills if fill.kind == "split"] for key, fills in by_position.items()},
+        others=_by_position(fill for fill in known if fill.kind != "inferred"),
+        used_names={fill.replaces for fill in known if fill.replaces is not None},
     )
-    reports: list[Fill] = []
-    for report in sorted(reported, key=lambda each: each.order):
-        if report.kind == "split" and any(_explains_split(report, guess) for guess in inferred):
-            units = 0.0
-        else:
-            units = _units(report, lambda: [*facts, *account.guesses.values(), *reports])
-        reports.append(account.explain(report, units) if units else report)
+    reports = [account.explain(report) for report in sorted(reported, key=lambda each: each.order)]
+    for rename in [fill for fills in account.others.values() for fill in fills if fill.kind == "rename"]:
+        if any(report.position_key == rename.position_key for report in reports):
+            account.withdraw_balanced(rename)
+    account.name_first_parts(reports, known)
     before = {fill.id: fill for fill in inferred}
     left = account.guesses.values()
     return ExplainedFills(
         reported=tuple(reports),
         offset=tuple(fill for fill in left if fill.quantity != 0 and fill.id not in before),
-        restated=tuple(fill for fill in left if fill.quantity != 0 and fill != before.get(fill.id, fill)),
+        restated=(
+            *(fill for fill in left if fill.quantity != 0 and fill != before.get(fill.id, fill)),
+            *account.renamed,
+        ),
         withdrawn=tuple(
             fill
             for fill in inferred
-            if fill.id in splits or (fill.id in account.guesses and account.guesses[fill.id].quantity == 0)
+            if fill.id in account.explained_splits
+            or (fill.id in account.guesses and account.guesses[fill.id].quantity == 0)
         ),
     )
 
@@ -134,59 +138,161 @@ def _by_position(fills: Iterable[Fill]) -> dict[str, list[Fill]]:
     return by_key
 
 
-def _units(report: Fill, earlier: Callable[[], Iterable[Fill]]) -> float:
-    """By how much a report changes the size of its position; a split multiplies the size that it finds."""
-    if report.kind == "split":
-        before = [fill for fill in earlier() if fill.position_key == report.position_key and fill.order < report.order]
-        trip = open_trips(fold(before)).get(report.position_key)
-        return 0.0 if trip is None else trip.signed_size * ((report.ratio or 1.0) - 1.0)
-    return report.quantity if report.executed or report.kind == "asset_transfer" else 0.0
-
-
 @dataclass(slots=True, kw_only=True)
 class _Reconciling:
-    """Inferred fills while reports are taken from them."""
+    """Inferred fills while reports are taken from them.
+
+    Sizes are compared in the units at the end of an interval: a split multiplies everything that came before it.
+    """
 
     guesses: dict[str, Fill]
     """By id, oldest first; a quantity of 0 is used up."""
     openers: frozenset[str]
     snapshots: Sequence[datetime]
     flatness: Flatness
+    sizes: dict[str, float]
+    """The signed size of each position before its fills, if it is not flat."""
     fills: dict[str, list[Fill]]
     """Of each position, with the new reports."""
     executed_at: dict[str, frozenset[datetime]]
     """The instants of the reported executions of each position."""
-    splits: dict[str, list[Fill]]
-    used_names: set[str] = field(default_factory=set)
+    others: dict[str, list[Fill]]
+    """The fills of each position that are no guesses, with the reports that are explained already."""
+    used_names: set[str]
+    """Names of inferred fills that reports have taken, or that rests got."""
+    explained_splits: set[str] = field(default_factory=set)
+    """Inferred splits that were reported."""
+    renamed: list[Fill] = field(default_factory=list)
+    """Earlier reports that lost their name to a new one, or got it from one."""
 
-    def explain(self, report: Fill, units: float) -> Fill:
-        """Take a report's units from the inferred fills, oldest first, and offset what is left.
-
-        Sizes are compared in the units at the end of the interval: a later split multiplies what came before it.
-        """
+    def explain(self, report: Fill) -> Fill:
+        """Take what a report does from the inferred fills, oldest first, and offset what is left."""
         key = report.position_key
         interval = interval_of(report.at, self.snapshots, executed_at=self.executed_at[key])
-        splits = [fill for fill in self.splits[key] if _by_then(fill, interval.until)]
-        same = [guess for guess in self.guesses.values() if guess.position_key == key and guess.quantity * units > 0]
+        if report.kind == "split":
+            units = self._split(report, interval)
+        else:
+            self.others.setdefault(key, []).append(report)
+            units = _moved_units(report)
+            units *= self._growth(report, interval) if units else 1.0
+        if report.kind in ("split", "rename"):
+            self._cancel(report, interval)
+        if not units:
+            return report
+        same = [guess for guess in self._guesses_of(key) if guess.quantity * units > 0]
         within = [guess for guess in same if _is_within(report, guess)]
         around = [guess for guess in same if guess not in within and interval.contains(guess)]
-        growth = _growth(report, splits)
-        whole = rest = abs(units) * growth
+        rest = abs(units)
         matches: list[Fill] = []
         for guess in [*within, *(around if self.snapshots else [])]:
             if rest <= 0:
                 break
-            own_growth = _growth(guess, splits)
-            size = min(rest, abs(guess.quantity) * own_growth)
+            growth = self._growth(guess, interval)
+            size = min(rest, abs(guess.quantity) * growth)
             matches.append(guess)
             rest -= size
-            self.guesses[guess.id] = self._rest_of(guess, report, size / own_growth)
-        if rest > self._flat(report, whole) and interval.until is not None:
+            self.guesses[guess.id] = self._rest_of(guess, report, size / growth)
+        if rest > self._flat(report, abs(units)) and interval.until is not None:
             price = report.price if report.price is not None else _last_price(self.fills[key], report)
-            offset = _offset(report, (-rest if units > 0 else rest) / growth, price, interval)
+            quantity = (-rest if units > 0 else rest) / self._growth(report, interval)
+            offset = _offset(report, quantity, price, interval)
             self.guesses[offset.id] = offset
+        if report.kind == "split":
+            return report
         explained = [guess for guess in matches if guess in within and _same_order(guess, report)]
         return self._in_place_of(matches, explained, report)
+
+    def _split(self, report: Fill, interval: Interval) -> float:
+        """Add a split to its position, in place of the one that was inferred, and return the units that it adds."""
+        key = report.position_key
+        before = self._size_at(key, interval)
+        others = self.others.setdefault(key, [])
+        inferred = next((fill for fill in others if _explains_split(report, fill)), None)
+        if inferred is not None:
+            others.remove(inferred)
+            self.explained_splits.add(inferred.id)
+        ratio = report.ratio or 1.0
+        for guess in self._guesses_of(key):
+            was_after = _shows(guess, report) if inferred is None else guess.order > inferred.order
+            if was_after != (guess.order > report.order) and guess.price_source != "offset":
+                self.guesses[guess.id] = _in_units(guess, ratio if guess.order > report.order else 1.0 / ratio)
+        others.append(report)
+        return self._size_at(key, interval) - before
+
+    def _cancel(self, report: Fill, interval: Interval) -> None:
+        """Take back an exit and an entry that one snapshot seemed to show because a split or rename was not known."""
+        ids = [guess.id for guess in self._guesses_of(report.position_key) if _is_within(report, guess)]
+        for pair in itertools.permutations(ids, 2):
+            sold, bought = (self.guesses[each] for each in pair)
+            if sold.quantity < 0 < bought.quantity and _of_one_snapshot(sold, bought):
+                growths = self._growth(sold, interval), self._growth(bought, interval)
+                size = min(-sold.quantity * growths[0], bought.quantity * growths[1])
+                self.guesses[sold.id] = self._rest_of(sold, report, size / growths[0])
+                self.guesses[bought.id] = self._rest_of(bought, report, size / growths[1])
+
+    def withdraw_balanced(self, rename: Fill) -> None:
+        """Withdraw the guesses around a late rename if together they change no size: reports explain the interval."""
+        key = rename.position_key
+        interval = interval_of(rename.at, self.snapshots, executed_at=self.executed_at[key])
+        guesses = [guess for guess in self._guesses_of(key) if interval.contains(guess)]
+        units = [guess.quantity * self._growth(guess, interval) for guess in guesses]
+        if guesses and abs(math.fsum(units)) <= self._flat(guesses[0], max(map(abs, units))):
+            self.guesses |= {guess.id: replace(guess, quantity=0.0) for guess in guesses}
+
+    def _give_up(self, name: str, report: Fill) -> bool:
+        """Take a name from the fill that has it if a report was executed before that fill."""
+        others = self.others[report.position_key]
+        for place, other in enumerate(others):
+            if other.replaces == name and other.order > report.order:
+                others[place] = replace(other, replaces=None)
+                self.renamed.append(others[place])
+                return True
+        return False
+
+    def name_first_parts(self, reports: list[Fill], known: Sequence[Fill]) -> None:
+        """Give the name of an entry that is explained whole to the first of its parts, which may be of earlier reports.
+
+        A rest that came before all parts had the name until the last part used it up.
+        """
+        guesses = (fill for fill in known if fill.kind == "inferred" and fill.name in self.openers)
+        for guess in guesses:
+            holder = next((place for place, fill in enumerate(reports) if fill.replaces == guess.name), None)
+            if holder is None:
+                continue
+            last = reports[holder]
+            parts = (
+                fill
+                for fill in (*known, *reports)
+                if fill.position_key == guess.position_key and fill.executed and fill.latest_at is None
+                if fill.quantity * guess.quantity > 0 and fill.replaces is None and fill.id not in self.openers
+                if guess.order < fill.order < last.order
+            )
+            first = min(parts, key=lambda fill: fill.order, default=None)
+            if first is None:
+                continue
+            reports[holder] = replace(last, replaces=None)
+            named = replace(first, replaces=guess.name)
+            if first in reports:
+                reports[reports.index(first)] = named
+            else:
+                self.renamed.append(named)
+
+    def _guesses_of(self, key: str) -> list[Fill]:
+        return [guess for guess in self.guesses.values() if guess.position_key == key and guess.quantity]
+
+    def _growth(self, fill: Fill, interval: Interval) -> float:
+        """How many units one unit of a fill became by the splits after it, until the end of an interval."""
+        splits = (each for each in self.others.get(fill.position_key, ()) if each.kind == "split")
+        later = (each for each in splits if each.order > fill.order and _by_then(each, interval.until))
+        return math.prod(split.ratio or 1.0 for split in later)
+
+    def _size_at(self, key: str, interval: Interval) -> float:
+        """The signed size of a position at the end of an interval."""
+        size = self.sizes.get(key, 0.0)
+        for fill in sorted([*self.others.get(key, ()), *self._guesses_of(key)], key=lambda each: each.order):
+            if _by_then(fill, interval.until):
+                size = size * (fill.ratio or 1.0) if fill.kind == "split" else size + _moved_units(fill)
+        return size
 
     def _flat(self, fill: Fill, peak: float) -> float:
         """The largest size that is flat."""
@@ -209,11 +315,22 @@ class _Reconciling:
         return replace(guess, quantity=sign * rest, price=price)
 
     def _in_place_of(self, matches: Sequence[Fill], explained: Sequence[Fill], report: Fill) -> Fill:
-        """A report with the name, the decision and the reason of the fills that it explains; each name is used once."""
-        opened = [guess.name for guess in matches if guess.name in self.openers and guess.name not in self.used_names]
-        unused = [guess.name for guess in matches if guess.name not in self.used_names]
-        self.used_names.update(guess.name for guess in matches)
-        named = replace(report, replaces=next(iter([*opened, *unused]), report.replaces))
+        """A report with the name, the decision and the reason of the fills that it explains.
+
+        No two fills have one name, or two trades would have one id: what is left of a fill after the report loses its
+        name to it, and a later part of the same execution loses it to an earlier one that is reported after it.
+        """
+        free = [guess for guess in matches if guess.order > report.order or not self.guesses[guess.id].quantity]
+        names = [guess.name for guess in free if guess.name not in self.used_names]
+        opened = [name for name in names if name in self.openers]
+        taken = [guess.id for guess in matches if guess.id in self.openers and self._give_up(guess.id, report)]
+        named = replace(report, replaces=next(iter([*opened, *taken, *names]), report.replaces))
+        for guess in free:
+            self.used_names.add(guess.name)
+            if guess.name == named.replaces:
+                rest = derive_id("fill", guess.account_id, guess.name, "rest")
+                self.used_names.add(rest)
+                self.guesses[guess.id] = replace(self.guesses[guess.id], replaces=rest)
         if not explained:
             return named
         first = explained[0]
@@ -224,9 +341,27 @@ def _by_then(fill: Fill, until: datetime | None) -> bool:
     return until is None or fill.at <= until
 
 
-def _growth(fill: Fill, splits: Iterable[Fill]) -> float:
-    """How many units one unit of a fill became by the splits after it."""
-    return math.prod(split.ratio or 1.0 for split in splits if split.order > fill.order)
+def _shows(guess: Fill, split: Fill) -> bool:
+    """Whether a guess is in units and prices of after a split: a snapshot of after it told its size and price."""
+    if not _is_within(split, guess):
+        return guess.order > split.order
+    return guess.order > split.order or guess.price_source in ("average", "mark", "last_known")
+
+
+def _of_one_snapshot(guess: Fill, other: Fill) -> bool:
+    """Whether one snapshot showed both; an offset was not shown by any."""
+    windows = {(each.earliest_at, each.latest_at) for each in (guess, other)}
+    return len(windows) == 1 and "offset" not in (guess.price_source, other.price_source)
+
+
+def _in_units(guess: Fill, factor: float) -> Fill:
+    """A guess in other units: more of them, at a lower price, if the factor is above 1."""
+    price = None if guess.price is None else guess.price / factor
+    return replace(guess, quantity=guess.quantity * factor, price=price)
+
+
+def _moved_units(fill: Fill) -> float:
+    return fill.quantity if fill.executed or fill.kind == "asset_transfer" else 0.0
 
 
 def _last_price(fills: Iterable[Fill], report: Fill) -> float | None:

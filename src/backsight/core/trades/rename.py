@@ -6,6 +6,7 @@ The ledger goes on under the key that the position had when it was opened.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from backsight.core.instruments import SymbolRules
 from backsight.core.orders import BrokerSnapshot
@@ -13,19 +14,25 @@ from backsight.core.portfolio import Position
 from backsight.core.trades.infer import SAME_PRICE
 from backsight.core.trades.trade import Trade
 
+NO_RENAMES: Mapping[str, str] = MappingProxyType({})
+
 
 def ledger_keys(
-    open_trades: Sequence[Trade], snapshots: Sequence[BrokerSnapshot], rules: SymbolRules
+    open_trades: Sequence[Trade],
+    snapshots: Sequence[BrokerSnapshot],
+    rules: SymbolRules,
+    renames: Mapping[str, str] = NO_RENAMES,
 ) -> dict[str, str]:
     """The ledger's keys of positions that the broker names by their new symbols, by new symbol.
 
-    A position was renamed earlier, or is renamed by a fill of these snapshots, or has gone while one of the same side,
-    size and average price appeared in a symbol of the same underlying.
+    A position was renamed earlier (`renames`), or is renamed by a fill of these snapshots, or has gone while one of the
+    same side, size and average price appeared in a symbol of the same underlying. A renamed position keeps its key
+    also when it is flat meanwhile, so that late and repeated fills find it.
     """
-    if not open_trades:
-        return {}
     by_key = {trade.position_key: trade for trade in open_trades}
-    keys = {trade.symbol: trade.position_key for trade in open_trades if trade.symbol != trade.position_key}
+    keys = {symbol: key for symbol, key in renames.items() if not _is_in_use(key, by_key.get(key), snapshots)}
+    keys |= {trade.symbol: trade.position_key for trade in open_trades if trade.symbol != trade.position_key}
+    keys = {symbol: key for symbol, key in keys.items() if symbol not in by_key}
     for snapshot in snapshots:
         for fill in snapshot.fills:
             if fill.kind == "rename":
@@ -33,7 +40,14 @@ def ledger_keys(
         for position, trade in _appeared(by_key, snapshot):
             if rules.share_underlying(trade.symbol, position.symbol):
                 keys.setdefault(position.symbol, trade.position_key)
-    return {symbol: key for symbol, key in keys.items() if symbol not in by_key and key in by_key}
+    return {symbol: key for symbol, key in keys.items() if symbol != key}
+
+
+def _is_in_use(key: str, trade: Trade | None, snapshots: Sequence[BrokerSnapshot]) -> bool:
+    """Whether a former symbol is another position's by now."""
+    if trade is not None:
+        return trade.symbol == key
+    return any(key in snapshot.portfolio.by_key() for snapshot in snapshots)
 
 
 def _appeared(by_key: Mapping[str, Trade], snapshot: BrokerSnapshot) -> Iterator[tuple[Position, Trade]]:

@@ -1,5 +1,6 @@
 """The ledger after a tick: reported fills, the fills inferred from them, and the round trips that follow from both."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -66,7 +67,9 @@ def settle(
     reported = _flattened(open_trips(ledger), since.reported, since.stamp)
     reported = _with_level_reasons(open_trips(ledger), reported, last_seen=last_seen, bars=bars)
     snapshots = sorted({*since.stamp.snapshots, *([] if since.stamp.since is None else [since.stamp.since])})
-    explained = explain_inferred(stored, reported, openers=openers, snapshots=snapshots, flatness=rules.flatness)
+    explained = explain_inferred(
+        stored, reported, openers=openers, snapshots=snapshots, continued=continued, flatness=rules.flatness
+    )
     fills = [*explained.left(stored), *explained.reported]
     # Infer the fills that lead to the snapshot before the decision.
     fills += infer_fills(
@@ -83,10 +86,13 @@ def settle(
     openers |= {trip.first_fill_id for trip in ledger}
     # In this tick: reports from before the first snapshot are late, the others are the decision's.
     seen_at = since.snapshot.portfolio.at
-    late = [_not_decided(fill, now.stamp) for fill in now.reported if _may_be_late(fill, seen_at, now.stamp)]
-    fresh = [fill for fill in now.reported if not _may_be_late(fill, seen_at, now.stamp)]
+    earlier = _reported_late(since.snapshot, now)
+    late = [_not_decided(fill, now.stamp) for fill in now.reported if fill.key in earlier]
+    fresh = [fill for fill in now.reported if fill.key not in earlier]
     snapshots = [*snapshots, seen_at]
-    explained = explain_inferred(fills, late, openers=openers, snapshots=snapshots, flatness=rules.flatness)
+    explained = explain_inferred(
+        fills, late, openers=openers, snapshots=snapshots, continued=continued, flatness=rules.flatness
+    )
     reported = [*explained.reported, *_flattened(open_trips(ledger), fresh, now.stamp)]
     fills = [*explained.left(fills), *reported]
     # Infer the fills that lead to the snapshot after the decision.
@@ -111,6 +117,27 @@ def _change(stored: Iterable[Fill], fills: Sequence[Fill], trips: Iterable[Round
         withdrawn=tuple(fill for fill in before.values() if fill.key not in after),
         trips=tuple(trips),
     )
+
+
+def _reported_late(before: BrokerSnapshot, now: Phase) -> set[tuple[str, str]]:
+    """The keys of the reports that came after the decision but are of before it.
+
+    Without order ids, fills at the very instant of the snapshot before the decision may be on either side of it. The
+    later ones are of the decision, as many as lead from the one snapshot to the other.
+    """
+    seen_at = before.portfolio.at
+    late = {fill.key for fill in now.reported if _may_be_late(fill, seen_at, now.stamp)}
+    fresh = [fill for fill in now.reported if fill.key not in late and fill.executed and fill.quantity]
+    unnamed = [fill for fill in fresh if fill.at == seen_at and fill.order_id is None]
+    sizes = (before.portfolio.by_key(), -1.0), (now.snapshot.portfolio.by_key(), 1.0)
+    for key in {fill.position_key for fill in unnamed}:
+        change = math.fsum(sign * positions[key].signed_size for positions, sign in sizes if key in positions)
+        excess = math.fsum(fill.quantity for fill in fresh if fill.position_key == key) - change
+        for fill in sorted((fill for fill in unnamed if fill.position_key == key), key=lambda each: each.order):
+            if excess / fill.quantity >= 1.0 - FLAT_SHARE:
+                late.add(fill.key)
+                excess -= fill.quantity
+    return late
 
 
 def _may_be_late(fill: Fill, seen_at: datetime, stamp: FillStamp) -> bool:

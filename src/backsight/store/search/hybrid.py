@@ -32,6 +32,8 @@ SHORTEST_BEGINNING = 4
 """A word that no chunk has is searched as a prefix if it has at least this many letters."""
 NAME_WEIGHT = 2.0
 """A ticker, a code or a number counts as much as two words: a text without it is about something else."""
+NAMES_SHARE = 0.25
+"""Missing names of less weight than this share of a query are a detail of a long question, and not what it is about."""
 MOST_MISSING = 2
 """Beyond this many, ordinary words that no chunk has do not count: questions have words like "went" and "wrong"."""
 INEXACT_CREDIT = 0.7
@@ -54,7 +56,9 @@ class SearchMatches:
     missing: tuple[str, ...] = ()
     """Words of the query that no chunk contains, as the query writes them."""
     names_missing: bool = False
-    """Whether a ticker, a code or a number is among the missing words."""
+    """Whether tickers, codes or numbers that are missing are an important part of the query."""
+    is_other_language: bool = False
+    """Whether the query is in a language that the embedder does not know."""
     weights: Mapping[Term, float] = field(default_factory=dict)
     """The weight of each word of the query, by the term that was searched for it."""
 
@@ -114,7 +118,7 @@ def keyword_search(connection: Connection, index: IndexState, query: DocumentQue
         coverage=_coverage(query, counted, numbers_of, weights),
         weights={counted[term].term: weight for term, weight in weights.items()},
         missing=tuple(word.text for word in missing),
-        names_missing=any(word.is_name for word in missing),
+        names_missing=_names_missing(query, counted, weights),
     )
 
 
@@ -142,6 +146,13 @@ def _is_missing(term: Term, word: QueryWord, counted: Mapping[Term, CountedTerm]
     return not any(counted[each].chunks for each in (term, *word.wholes))
 
 
+def _names_missing(query: DocumentQuery, counted: Mapping[Term, CountedTerm], weights: Mapping[Term, float]) -> bool:
+    missing = [
+        weights[term] for term, word in query.query_words.items() if word.is_name and _is_missing(term, word, counted)
+    ]
+    return bool(missing) and math.fsum(missing) >= NAMES_SHARE * math.fsum(weights.values())
+
+
 def _word_weights(query: DocumentQuery, counted: Mapping[Term, CountedTerm], chunks: int) -> dict[Term, float]:
     """The weight of each word that the query asks for: its inverse document frequency, more for a name."""
     weights: dict[Term, float] = {}
@@ -163,7 +174,15 @@ def _coverage(
     """The share of the weight of all words that each chunk contains, by chunk number."""
     total = math.fsum(weights.values())
     covered: defaultdict[int, float] = defaultdict(float)
+    # LIC-2207 is no answer to LIC-3310: without its number, the rest of a code does not count.
+    unknown_codes = {
+        word.wholes
+        for term, word in query.query_words.items()
+        if word.wholes and any(map(str.isdigit, term.words[0])) and _is_missing(term, word, counted)
+    }
     for term, weight in weights.items():
+        if query.query_words[term].wholes in unknown_codes:
+            continue
         credit = weight / total * (1.0 if counted[term].is_exact else INEXACT_CREDIT)
         wholes = query.query_words[term].wholes
         numbers = {number for each in (term, *wholes) for number in numbers_of.get(each, ())}
@@ -179,6 +198,8 @@ class QueryVector:
     values: "NDArray[np.float32]"
     model: str
     cache: "VectorCache"
+    language: str | None = None
+    """The only language that the model knows well; None for many."""
 
 
 def hybrid_search(
@@ -190,7 +211,9 @@ def hybrid_search(
     if vector is None:
         return replace(matches, numbers=frozenset(strongest))
     near = vector.cache.nearest(connection, index, vector.model, vector.values, scope, limit=DEPTH, also=strongest)
-    return replace(matches, vector=near, numbers=frozenset([*strongest, *best(near)]))
+    is_other_language = vector.language is not None and query.language not in (None, vector.language)
+    numbers = frozenset([*strongest, *best(near)])
+    return replace(matches, vector=near, numbers=numbers, is_other_language=is_other_language)
 
 
 def vectors_compared_in(connection: Connection, owner: str, model: str) -> Literal["database", "memory"]:

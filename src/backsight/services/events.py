@@ -1,0 +1,108 @@
+"""Upcoming market events, and what past events of their kind did to the prices of open positions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from backsight.core.events import (
+    COARSEST_SECONDS,
+    MOVE_AFTER,
+    Exposure,
+    MarketEvent,
+    concerns,
+    moves_of,
+)
+from backsight.core.strategies import Deployment
+from backsight.core.trades.trade import Trade, dollars_for_one, in_dollars
+from backsight.services.deployments import account_of
+from backsight.store import bars as stored_bars
+from backsight.store import events as stored
+from backsight.store import trades as stored_trades
+from backsight.store.view import View
+
+AHEAD = timedelta(hours=72)
+MIN_IMPORTANCE = 0.4
+
+
+def next_event(view: View, symbol: str | None) -> tuple[str, float] | None:
+    """The kind of the next important event that concerns a symbol, and the hours to it; None within 72 hours."""
+    upcoming = stored.events_between(view, since=view.as_of, until=view.as_of + AHEAD)
+    for event in upcoming:
+        if event.importance >= MIN_IMPORTANCE and (symbol is None or concerns(event, symbol)):
+            return event.kind, (event.scheduled_at - view.as_of).total_seconds() / 3_600.0
+    return None
+
+
+def as_known(event: MarketEvent, view: View) -> MarketEvent:
+    """An event without its published value, if it has not happened yet."""
+    return replace(event, actual=None) if event.scheduled_at > view.as_of else event
+
+
+def exposures(view: View, deployment: Deployment, events: Sequence[MarketEvent]) -> tuple[Exposure, ...]:
+    """What each event may mean for each open position of a deployment that it concerns."""
+    account = account_of(view.connection, deployment)
+    open_trades = [
+        trade
+        for trade in stored_trades.open_then(view, deployment.account_id)
+        if trade.deployment_id == deployment.id and trade.open_size
+    ]
+    exposed: list[Exposure] = []
+    moves: dict[tuple[str, str], tuple[list[float], str | None]] = {}
+    for event in events:
+        for trade in open_trades:
+            if not concerns(event, trade.symbol):
+                continue
+            key = event.kind, trade.symbol
+            if key not in moves:
+                moves[key] = past_moves(view, event.kind, trade.symbol)
+            known, why_fewer = moves[key]
+            count, typical, worst, missing = moves_of(known, trade.direction, why_fewer=why_fewer)
+            notional = _notional(view, trade)
+            exposed.append(
+                Exposure(
+                    event_id=event.id,
+                    symbol=trade.symbol,
+                    position_side=trade.direction,
+                    notional=notional,
+                    currency=account.currency,
+                    notional_usd=in_dollars(notional, dollars_for_one(account.currency)),
+                    similar_events_back=count,
+                    median_abs_move=typical,
+                    worst_move=worst,
+                    missing=missing,
+                )
+            )
+    return tuple(exposed)
+
+
+def _notional(view: View, trade: Trade) -> float | None:
+    """What the open size is worth at the last mark, else at the average entry."""
+    if trade.currency is not None:
+        return None
+    mark = stored_trades.last_mark(view, trade)
+    return trade.notional(trade.open_size, None if mark is None else mark.position.mark)
+
+
+def past_moves(view: View, kind: str, symbol: str) -> tuple[list[float], str | None]:
+    """The moves of a symbol's price in the four hours after past events of a kind, and why there may be none."""
+    lengths = stored_bars.intervals(view.connection, view.owner, symbol)
+    fine = sorted(each for each in lengths if each <= COARSEST_SECONDS)
+    if not lengths:
+        return [], f"no bars of {symbol} are stored; import_bars imports them"
+    if not fine:
+        return [], f"bars of at most an hour are needed; those of {symbol} are of {min(lengths) // 3_600} hours"
+    past = stored.past_events(view, kind=kind, until=view.as_of - MOVE_AFTER)
+    moves = [_move(view, symbol, fine, event) for event in past if concerns(event, symbol)]
+    return [move for move in moves if move is not None], None
+
+
+def _move(view: View, symbol: str, lengths: Sequence[int], event: MarketEvent) -> float | None:
+    """The move from an event to four hours after, as a share; None if bars are missing at either instant."""
+    for seconds in lengths:
+        first, last = (
+            stored_bars.close_at(view, symbol=symbol, interval_seconds=seconds, at=at)
+            for at in (event.scheduled_at, event.scheduled_at + MOVE_AFTER)
+        )
+        if first and last is not None:
+            return last / first - 1.0
+    return None

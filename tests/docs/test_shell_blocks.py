@@ -1,0 +1,80 @@
+"""Every shell block of the README and the guides runs in order, in the folder of a demo."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import fresh_postgres
+
+ROOT = Path(__file__).parents[2]
+GUIDES = sorted((ROOT / "docs" / "guides").rglob("*.md"))
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ELSEWHERE = re.compile(r"^(TESTS=\S* )?(make|pip|python|docker|source) ", re.MULTILINE)
+"""Commands that install or build; `tests/examples/test_agents.py` and `tests/test_packaging.py` run what they run."""
+PROGRAM = f"""
+set -e
+backsight() {{
+  case " $* " in
+    *" watch "* | *" serve "* | *" mcp "*) limit="timeout --preserve-status --signal=TERM 4" ;;
+    *) limit="" ;;
+  esac
+  $limit '{sys.executable}' -m backsight "$@"
+}}
+"""
+
+
+def blocks(page: Path) -> list[str]:
+    return [text for text in BLOCK.findall(page.read_text()) if not ELSEWHERE.search(text)]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder after `make demo`, which is shorter here, and after the shell blocks of the README."""
+    folder = tmp_path_factory.mktemp("shell")
+    command = [sys.executable, "-m", "backsight", "demo", "--no-serve", "--days", "14"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    ran = run(folder, f"export BACKSIGHT_URL=sqlite:///own.db\n{''.join(blocks(ROOT / 'README.md'))}")
+    (folder / "screen.txt").write_text(ran)
+    return folder
+
+
+def run(folder: Path, script: str) -> str:
+    """What a script prints in a folder; a command that fails ends it."""
+    ran = subprocess.run(
+        ["bash", "-c", PROGRAM + script],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "80"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert ran.returncode == 0, f"{ran.stdout[-2000:]}\n{ran.stderr}"
+    assert "Traceback" not in ran.stderr
+    return ran.stdout
+
+
+def test_the_readme_runs_after_the_demo(demo: Path) -> None:
+    screen = (demo / "screen.txt").read_text()
+    for text in ("sim: ", "TRADING_MANUAL.md:", "fills imported"):
+        assert text in screen, screen
+
+
+@pytest.mark.parametrize("page", [page for page in GUIDES if blocks(page)], ids=lambda page: page.stem)
+def test_a_guide_runs_after_the_readme(page: Path, demo: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(demo, folder, symlinks=True)
+    script = "".join(blocks(page))
+    if "postgresql://" in script:
+        database = fresh_postgres().replace("postgresql+psycopg://", "postgresql://")
+        script = re.sub(r"postgresql://\S+", f"'{database}'", script)
+        script = script.replace("--role backsight", f"--role guide_{os.getpid()}")
+    exports = "export BACKSIGHT_URL=sqlite:///backsight-demo/store.db BACKSIGHT_WORKSPACE=backsight-demo/workspace\n"
+    assert run(folder, exports + script)

@@ -1,0 +1,80 @@
+"""Programs end on SIGTERM as on Ctrl-C, and on an output that is closed or full, without a traceback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backsight.memory import open_memory
+from backsight.testing import a_trade_call
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+PROGRAM = [sys.executable, "-m", "backsight"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with open_memory(url) as memory:
+        memory.remember_trade(**a_trade_call())
+    return url
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_mcp_over_standard_input_ends_while_its_client_is_connected(
+    store: str, number: signal.Signals, code: int
+) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*PROGRAM, "--url", store, "mcp"], **pipes, text=True) as server:  # type: ignore[call-overload]
+        server.stdin.write(json.dumps(HELLO) + "\n")
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "backsight"
+        server.send_signal(number)
+        assert server.wait(timeout=60) == code
+        assert server.stderr.read() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_watch_ends_on_a_signal(store: str, tmp_path: Path, number: signal.Signals) -> None:
+    pytest.importorskip("watchfiles")
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 1 %.\n")
+    environment = {**os.environ, "BACKSIGHT_WORKSPACE": str(tmp_path / "documents"), "PYTHONUNBUFFERED": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [*PROGRAM, "--url", store, "watch"]
+    with subprocess.Popen(command, **pipes, env=environment, text=True) as watcher:  # type: ignore[call-overload]
+        assert watcher.stdout.readline().startswith("1 documents")
+        watcher.send_signal(number)
+        assert watcher.wait(timeout=60) in (0, 130)
+        assert "Traceback" not in watcher.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("redirection", "codes", "error"),
+    [
+        (">/dev/full", [1], "Unavailable: the answer cannot be written: No space left on device\n"),
+        (">&-", [0], ""),
+        ("| true", [0, 1], ""),
+    ],
+)
+@pytest.mark.parametrize("words", ["trades list", "trades list --json", "--help"])
+def test_an_output_that_cannot_be_written_is_no_traceback(
+    store: str, words: str, redirection: str, codes: list[int], error: str
+) -> None:
+    script = f"set -o pipefail; '{sys.executable}' -m backsight --url '{store}' {words} {redirection}"
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode in codes
+    assert ran.stderr == error
