@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--demo", type=Path, help="The folder of a demo; made anew if left out.")
     parser.add_argument("--into", type=Path, default=ROOT / "docs" / "pages")
     parser.add_argument("--only", nargs="*", default=list(QUESTIONS))
-    parser.add_argument("--height", type=int, default=760, help="Most pixels of a picture.")
+    parser.add_argument("--height", type=int, default=690, help="Most pixels of a picture.")
     parser.add_argument("--all-widths", action="store_true", help="Light and dark, at 1180, 768 and 375 pixels.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
