@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from browser_support import signed_in
 
@@ -25,7 +25,7 @@ PATHS = [
     "/sign-in",
     "/no-such-page",
 ]
-NARROW = {"width": 375, "height": 800}
+NARROW: ViewportSize = {"width": 375, "height": 800}
 
 
 def address(page: Page, url: str, path: str) -> str:
@@ -39,7 +39,7 @@ def address(page: Page, url: str, path: str) -> str:
 
 @pytest.mark.parametrize(("scheme", "viewport"), [("light", None), ("dark", None), ("light", NARROW)])
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(
-    browser: Browser, demo_url: str, empty_url: str, scheme: str, viewport: dict[str, int] | None
+    browser: Browser, demo_url: str, empty_url: str, scheme: str, viewport: ViewportSize | None
 ) -> None:
     axe = Axe()
     options = {"color_scheme": scheme, **({"viewport": viewport} if viewport else {})}

@@ -126,8 +126,6 @@ def test_the_page_of_the_api_loads_nothing_and_names_everything(client: httpx.Cl
     page = client.get("/api/v1/docs")
     assert (page.status_code, page.headers["content-security-policy"]) == (200, POLICY)
     assert not re.search(r"<script|<link|<img|src=|url\(|@import|https?://", page.text)
-    for address in re.findall(r'href="(/[^"]*)"', page.text):
-        assert client.get(address).status_code == 200, address
     for name in OPERATIONS:
         assert f'id="{name}"' in api_page()
 
