@@ -22,6 +22,7 @@ from sqlalchemy import ColumnElement, Connection, create_engine, event, make_url
 from sqlalchemy.exc import OperationalError
 
 import backsight.store.tables  # noqa: F401 (it defines every table of METADATA)
+from backsight.core.agents.card import CardField
 from backsight.core.context import ContextVector
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order, ReportedFill
@@ -31,6 +32,7 @@ from backsight.store.mapping import METADATA, JsonText, Noun, PlainText
 from backsight.store.row_security import WORDS_TABLE
 from backsight.surfaces.main import run
 from backsight.testing import T0, FakeClock, FakeRandomness, a_position, a_snapshot, a_trade_call
+from backsight.testing.runners import FakeRunner
 
 POSTGRES = "TEST_POSTGRES_URL"
 """The environment variable with the URL of the PostgreSQL server of this test run."""
@@ -234,13 +236,22 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
 
 def asked(memory: Memory, clock: FakeClock) -> None:
     """Runs of an agent, with a card of a type that was changed."""
-    fields = [{"name": "view", "type": "text", "role": "summary"}]
+    fields = [CardField(name="view", type="text", role="summary")]
     memory.save_card_type(name="view", fields=fields)
     clock.advance(minutes=1)
     memory.save_card_type(name="view", fields=fields, re_examinable="always")
-    memory.record_run(
-        deployment="VolBreakout@main", prompt="Look.", output="Flat.", card_type="view", result={"view": "flat"}
-    )
+    agent: dict[str, Any] = {"deployment": "VolBreakout@main", "prompt": "Look.", "output": "Flat."}
+    memory.share_session(deployment="VolBreakout@main")
+    memory.record_run(**agent, card_type="view", result={"view": "flat"}, session_after="s")
+    card = {"symbol": "BTC", "decision": "LONG", "entry": 100.0, "target": 110.0, "stop": 95.0}
+    run = memory.record_run(**agent, card_type="trade_decision", result=card).run
+    memory.configure_deployment(deployment="VolBreakout@main", default_prompt="Look.")
+    clock.advance(minutes=1)
+    memory.configure_deployment(deployment="VolBreakout@main", review_decisions=True)
+    memory.settle_decision(run=run.id, entry=100.0, exit=104.0)
+    memory.runners = lambda _settings: FakeRunner(before_answer=lambda: clock.advance(minutes=1))
+    memory.configure_deployment(deployment="VolBreakout@main", runner="claude")
+    memory.run_agent(deployment="VolBreakout@main", wait_seconds=30.0)
 
 
 def told(memory: Memory, clock: FakeClock) -> None:

@@ -39,6 +39,7 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
         "get_behavioral_analysis",
         "list_beliefs",
         "list_plans",
+        "get_my_decisions",
         "review_period",
         "search_memory",
         "read_memory",

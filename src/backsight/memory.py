@@ -90,6 +90,8 @@ __all__ = [
 ]
 
 LOG = logging.getLogger("backsight")
+IN_MEMORY = "sqlite://"
+"""The URL of a store that no other process can open."""
 BROKERS = {
     "FREE": "paper",
     "PaperBroker": "paper",
@@ -367,7 +369,6 @@ def open_memory(
     reflectors: Reflectors | None = None,
     embedder: Embedder | None = None,
     randomness: Randomness | None = None,
-    runners: Runners | None = None,
 ) -> Memory:
     """Open the memory at a database URL; the default is `BACKSIGHT_URL`, else a file in the user's data folder."""
     settings = (settings or settings_from_environment()).with_values(url=url, owner=owner, actor=actor)
@@ -384,8 +385,10 @@ def open_memory(
         library=library,
     )
     memory.randomness = randomness or SystemRandomness()
-    memory.runners = runners or agent_runners(settings)
-    memory.environment = {"BACKSIGHT_URL": settings.url, "BACKSIGHT_WORKSPACE": settings.workspace or ""}
+    memory.runners = agent_runners(settings)
+    if settings.url != IN_MEMORY:
+        variables = {"BACKSIGHT_URL": settings.url, "BACKSIGHT_WORKSPACE": settings.workspace}
+        memory.environment = {name: value for name, value in variables.items() if value}
     memory.file_folders = tuple(filter(None, settings.file_folders.split(pathsep)))
     memory.heads_file = heads_file
     memory.clock_terms = ClockTerms(skew=timedelta(seconds=settings.clock_skew), may_be_wrong=clock is None)

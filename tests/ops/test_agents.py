@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from backsight.core.agents.card import CardField
 from backsight.core.decision import Verdict
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.memory import Memory, open_memory
@@ -130,7 +131,10 @@ def test_transcripts_are_found_by_search_and_chats_too(memory: Memory, clock: Fa
 
 def test_a_card_type_is_data_and_changes_until_it_is_used(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    fields = [{"name": "view", "type": "text", "role": "direction"}, {"name": "why", "type": "text", "role": "summary"}]
+    fields = [
+        CardField(name="view", type="text", role="direction"),
+        CardField(name="why", type="text", role="summary"),
+    ]
     saved = memory.save_card_type(name="fx view", fields=fields, re_examinable="always", actions=["KEEP"])
     assert memory.save_card_type(name="fx view", fields=fields, re_examinable="always", actions=["KEEP"]).replayed
     clock.advance(minutes=1)

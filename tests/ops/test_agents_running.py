@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from backsight.core.agents.card import CardField
 from backsight.core.errors import Conflict, Invalid, NotFound, Refused, Unavailable
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, open_memory
@@ -172,7 +173,9 @@ def test_one_run_at_a_time_the_others_wait_or_conflict(agent: Memory, clock: Fak
 
     with ThreadPoolExecutor(3) as pool:
         jobs = [pool.submit(chat, 1), pool.submit(chat, 2)]
-        jobs.append(pool.submit(lambda: agent.run_agent(**AGENT, heartbeat=True, patience_seconds=60.0, wait_seconds=30.0)))
+        jobs.append(
+            pool.submit(lambda: agent.run_agent(**AGENT, heartbeat=True, patience_seconds=60.0, wait_seconds=30.0))
+        )
         runs = [job.result().run for job in jobs]
     assert {run.status for run in runs} == {"succeeded"}
     assert agent.session_status(**AGENT).runs_since_reset == 3
@@ -236,7 +239,8 @@ def test_a_crash_anywhere_in_a_run_leaves_a_clear_state(url: str, tmp_path: Path
             memory.run_agent(**AGENT, patience_seconds=0.0)
         assert memory.session_status(**AGENT).session_id == first.session_after
         whole = memory.get_run(run=crashed.id).run
-        assert whole is not None and whole.expires_at is not None
+        assert whole is not None
+        assert whole.expires_at is not None
         after = whole.expires_at + timedelta(seconds=1)
         assert memory.list_runs(as_of=after).runs[0].status == "failed"
     with open_memory(settings=Settings(url=url, owner="ana", claude_program=program), clock=FakeClock(after)) as memory:
@@ -270,7 +274,9 @@ def test_a_run_gives_its_card_and_one_that_does_not_is_flagged(agent: Memory) ->
     assert (unfit.status, unfit.fits) == ("succeeded", False)
 
 
-def test_a_re_examination_annotates_its_parent_and_closes_nothing(agent: Memory, clock: FakeClock) -> None:
+def test_a_re_examination_annotates_its_parent_and_closes_nothing(
+    agent: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
     result = {**CARD, "watch_for": ["a close above 108"], "summary": 'break "of" the range'}
     parent = agent.record_run(**AGENT, prompt="p", output="o", card_type="trade_decision", result=result).run
     clock.advance(days=2)
@@ -279,10 +285,10 @@ def test_a_re_examination_annotates_its_parent_and_closes_nothing(agent: Memory,
         assert text in prepared.prompt
     assert "confidence" not in prepared.prompt
     answer = {**ADVICE, "watch_for": [{"item": "a close above 108", "verdict": "failed"}]}
-    child = examined(agent, parent.id, answer)
+    child = examined(agent, parent.id, answer, tmp_path)
     assert (child.status, child.parent_id, child.kind) == ("succeeded", parent.id, "re_examination")
     clock.advance(hours=1)
-    examined(agent, parent.id, {**answer, "conviction_score": 20})
+    examined(agent, parent.id, {**answer, "conviction_score": 20}, tmp_path)
     history = agent.conviction_history(run=parent.id).re_examinations
     assert [each.conviction_score for each in history] == [40, 20]
     assert agent.get_run(run=parent.id).run == parent
@@ -291,17 +297,11 @@ def test_a_re_examination_annotates_its_parent_and_closes_nothing(agent: Memory,
     assert decisions.lines[0].endswith("not filled yet · conviction 20 CLOSE")
 
 
-def examined(memory: Memory, run: str, answer: Any) -> Any:
+def examined(memory: Memory, run: str, answer: Any, folder: Path) -> Any:
     """The child of a re-examination whose agent answers with this text."""
-    import backsight.ops.agents_running as running
-
-    original = running.re_examination_prompt
     text = answer if isinstance(answer, str) else json.dumps(answer)
-    running.re_examination_prompt = lambda *args, **more: original(*args, **more) + f"\nreply: {text}"
-    try:
-        return memory.re_examine(run=run, wait_seconds=30.0).run
-    finally:
-        running.re_examination_prompt = original
+    (folder / "claude" / "re-examination").write_text(text)
+    return memory.re_examine(run=run, wait_seconds=30.0).run
 
 
 @pytest.mark.parametrize(
@@ -314,9 +314,9 @@ def examined(memory: Memory, run: str, answer: Any) -> Any:
         ({**ADVICE, "suggested_action": "SELL"}, "one of HOLD, CLOSE, SCALE"),
     ],
 )
-def test_a_malformed_answer_fails_the_child_only(agent: Memory, answer: Any, reason: str) -> None:
+def test_a_malformed_answer_fails_the_child_only(agent: Memory, tmp_path: Path, answer: Any, reason: str) -> None:
     parent = agent.record_run(**AGENT, prompt="p", output="o", card_type="trade_decision", result=CARD).run
-    child = examined(agent, parent.id, answer)
+    child = examined(agent, parent.id, answer, tmp_path)
     assert (child.status, reason in child.error) == ("failed", True)
     assert agent.get_run(run=parent.id).run == parent
     assert agent.conviction_history(run=parent.id).re_examinations[0].conviction_score is None
@@ -326,7 +326,7 @@ def test_a_re_examination_is_refused_with_its_reason(agent: Memory, clock: FakeC
     plain = agent.record_run(**AGENT, prompt="p", output="o").run
     with pytest.raises(Refused, match="no card"):
         agent.re_examine(run=plain.id)
-    agent.save_card_type(name="idea", fields=[{"name": "x", "type": "text"}])
+    agent.save_card_type(name="idea", fields=[CardField(name="x", type="text")])
     idea = agent.record_run(**AGENT, prompt="p", output="o", card_type="idea", result={"x": "y"}).run
     with pytest.raises(Refused, match="not re-examined"):
         agent.re_examine(run=idea.id)

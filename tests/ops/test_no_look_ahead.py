@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from backsight.core.agents.card import CardField
 from backsight.core.context import ContextVector
 from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError
@@ -25,6 +26,7 @@ from backsight.core.strategies import MemoryOverrides
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.settings import Settings
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
+from backsight.testing.claude_stand_in import stand_in
 from parity.arguments import FOLDER
 from support import (
     LEGACY_PATTERN,
@@ -84,7 +86,9 @@ def a_life(url: str = "sqlite://") -> Iterator[Life]:
             (Path(folder) / name).write_text(text)
         tables = {"trade_records": [LEGACY_TRADE], "patterns": [LEGACY_PATTERN]}
         a_legacy_database(Path(folder) / "old.db", **tables)
-        with open_memory(settings=Settings(url=url, owner="ana", workspace=folder), clock=clock) as memory:
+        program = stand_in(Path(folder) / "claude")
+        settings = Settings(url=url, owner="ana", workspace=folder, claude_program=program)
+        with open_memory(settings=settings, clock=clock) as memory:
             deployed(memory)
             memory.open_account(venue="v", name="paper", mode="paper")
             memory.deploy(strategy_name="VolBreakout", account="paper", memory=MemoryOverrides(holdout=0.3))
@@ -237,6 +241,57 @@ def some_fact(life: Life, event: Event) -> str:
     return facts[event.number % len(facts)].id
 
 
+def record_run(life: Life, event: Event) -> None:
+    """A run with a decision, a wait or no card; some of them re-examine an earlier one."""
+    ended = life.clock.now() - event.late * DAY
+    card = {
+        "symbol": "BTC",
+        "decision": ("LONG", "WAIT")[event.number % 2],
+        "entry": 93.0,
+        "target": 95.5,
+        "stop": 90.5,
+    }
+    cards = [each for each in life.memory.list_runs(limit=100).runs if each.card_type == "trade_decision"]
+    parent = cards[0].id if cards and event.number % 3 == 2 else None
+    life.memory.record_run(
+        deployment=TICKED,
+        prompt="look",
+        output=f"answer {event.number}",
+        kind="heartbeat" if parent is None else "re_examination",
+        parent=parent,
+        card_type="trade_decision" if parent is None and event.number % 4 else None,
+        result=card if parent is None and event.number % 4 else None,
+        session_after=f"s{event.number}",
+        started_at=ended,
+        ended_at=ended,
+        idempotency_key=f"{event.number}",
+    )
+
+
+def some_run(life: Life) -> str:
+    runs = life.memory.list_runs(limit=100).runs
+    return [each.id for each in runs if each.card_type == "trade_decision" and "LONG" in each.headline][0]  # noqa: RUF015
+
+
+def run_agent(life: Life, kind: str) -> None:
+    life.memory.configure_deployment(deployment=TICKED, runner="claude", default_prompt="look")
+    if kind == "chat":
+        life.memory.chat_with_agent(deployment=TICKED, text="hello", wait_seconds=30.0)
+    else:
+        life.memory.run_agent(deployment=TICKED, wait_seconds=30.0)
+
+
+def re_examine(life: Life) -> None:
+    life.memory.configure_deployment(deployment=TICKED, runner="claude", default_prompt="look")
+    now = life.clock.now()
+    card = {"symbol": "ETH", "decision": "LONG", "entry": 93.0, "target": 95.5, "stop": 90.5}
+    key = f"examined {now}"
+    run = life.memory.record_run(
+        deployment=TICKED, prompt="look", card_type="trade_decision", result=card, idempotency_key=key
+    ).run
+    life.memory.re_examine(run=run.id, wait_seconds=30.0)
+
+
 COMMANDS: dict[str, Callable[[Life, Event], object]] = {
     "remember": lambda life, event: life.memory.remember(fact=f"My habit {event.number % 4}", topic="habit"),
     "forget": lambda life, event: life.memory.forget(fact_id=some_fact(life, event)),
@@ -347,6 +402,28 @@ COMMANDS: dict[str, Callable[[Life, Event], object]] = {
         intent="{}",
     ),
     "release_claim": lambda life, event: life.memory.release_claim(deployment=TICKED, holder="loop"),
+    "configure_deployment": lambda life, event: life.memory.configure_deployment(
+        deployment=TICKED,
+        runner="claude",
+        default_prompt=f"look {event.number}",
+        review_decisions=bool(event.number % 2),
+        card_type=("trade_decision", "none")[event.number % 2],
+    ),
+    "record_run": record_run,
+    "save_card_type": lambda life, event: life.memory.save_card_type(
+        name="view", fields=[CardField(name=f"view {event.number}", type="text")]
+    ),
+    "share_session": lambda life, event: life.memory.share_session(deployment=TICKED),
+    "reset_session": lambda life, event: (
+        life.memory.share_session(deployment=TICKED),
+        life.memory.reset_session(deployment=TICKED),
+    ),
+    "unshare_session": lambda life, event: life.memory.unshare_session(deployment=TICKED),
+    "run_agent": lambda life, event: run_agent(life, "manual"),
+    "chat_with_agent": lambda life, event: run_agent(life, "chat"),
+    "re_examine": lambda life, event: re_examine(life),
+    "resolve_decisions": lambda life, event: life.memory.resolve_decisions(),
+    "settle_decision": lambda life, event: life.memory.settle_decision(run=some_run(life), entry=93.0, exit=94.0),
 }
 IMPORTS = {"import_trades", "import_fills", "import_bars", "import_positions", "import_events"}
 OF_THE_PAST = {*IMPORTS, "record_bars", "migrate_legacy", "backfill"}
@@ -395,6 +472,11 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     for name in (None, TICKED, REPORTED, TAUGHT, "run 0", "run 1"):
         for query in ABOUT_A_DEPLOYMENT:
             yield query, {"deployment": name} | when
+    for run in memory.list_runs(limit=5).runs:
+        yield "get_run", {"run": run.id} | when
+        if run.kind != "tick":
+            yield "conviction_history", {"run": run.id} | when
+            yield "prepare_re_examination", {"run": run.id} | when
     yield "check_active_plans", {"current_context": {"regime": "ranging"}, "dry_run": True} | when
     yield "reflect", {"deployment": TAUGHT, "dry_run": True} | when
     at = as_of + JUST_BEFORE
@@ -442,6 +524,9 @@ ABOUT_A_DEPLOYMENT = (
     "preview_context",
     "list_decisions",
     "get_recent_activity",
+    "list_runs",
+    "get_my_decisions",
+    "session_status",
 )
 
 
@@ -481,6 +566,11 @@ def made_things(memory: Memory) -> Iterator[tuple[str, str, str]]:
         yield "get_trade_reflection", "trade_id", trade.id
     for decision in memory.list_decisions(deployment=TICKED, limit=100).decisions:
         yield "list_recalls", "decision_id", decision.id
+    for run in memory.list_runs(limit=100).runs:
+        yield "get_run", "run", run.id
+        if run.kind != "tick":
+            yield "conviction_history", "run", run.id
+            yield "prepare_re_examination", "run", run.id
     for summary in memory.get_my_deployments().deployments:
         yield "get_my_deployments", "deployment", summary.deployment.name
         yield "get_agent_state", "deployment", summary.deployment.id
@@ -551,6 +641,7 @@ def in_order(*names: str) -> list[Event]:
 BEGINNING = in_order(
     *("remember_trade", "close_tick", "close_tick", "close_tick", "reindex", "record_bars", "record_equity"),
     *("add_belief", "add_belief", "create_trading_plan", "create_trading_plan", "propose_edit", "propose_edit"),
+    *("record_run", "record_run"),
 )
 FIRST = ("approve_edit", "reject_edit", "settle_plan")
 EVERY_COMMAND = in_order(*FIRST, *(name for name in COMMANDS if name not in FIRST))

@@ -25,6 +25,82 @@ LAST_TICK = {
     "before": {"portfolio": {"at": NOW, "equity": 1e4, "cash": 1e4}, "marks": {SYMBOL: 101.0}},
     "verdict": {"kind": "noop"},
 }
+RUN: dict[str, Any] = {
+    **DEPLOYED,
+    "prompt": "Look at it.",
+    "output": "Up, é.",
+    "kind": "manual",
+    "card_type": "trade_decision",
+    "result": {"symbol": SYMBOL, "decision": "LONG", "entry": 100.0, "target": 110.0, "stop": 95.0},
+    "session_before": "s-1",
+    "session_after": "s-2",
+    "started_at": BEFORE,
+    "ended_at": NOW,
+    "model": "m",
+    "input_tokens": 5,
+    "output_tokens": 6,
+    "cost": 0.25,
+    "status": "succeeded",
+    "idempotency_key": "run",
+}
+RUNS: list[Step] = [
+    (
+        "configure_deployment",
+        "",
+        {
+            **DEPLOYED,
+            "runner": "claude",
+            "model": "anthropic:claude",
+            "default_prompt": "Look.",
+            "schedule": "0 9 * * mon-fri",
+            "card_type": "trade_decision",
+            "review_decisions": True,
+            "share_session": True,
+            "timeout_seconds": 60,
+            "tools": ["list_trades"],
+        },
+    ),
+    ("record_run", "", RUN),
+    ("record_run", "", {**DEPLOYED, "prompt": "Look.", "status": "failed", "error": "no answer"}),
+    ("record_run", "parent=run_id", {**DEPLOYED, "prompt": "Again.", "kind": "re_examination"}),
+    ("list_runs", "", {"limit": 1}),
+    ("list_runs", "cursor=runs_cursor", {"limit": 1}),
+    ("list_runs", "", {**DEPLOYED, "kind": "manual", **THEN}),
+    ("get_run", "run=run_id", THEN),
+    (
+        "save_card_type",
+        "",
+        {
+            "name": "view",
+            "fields": [{"name": "view", "type": "text", "role": "summary"}],
+            "re_examinable": "always",
+            "actions": ["KEEP"],
+        },
+    ),
+    (
+        "run_agent",
+        "",
+        {**DEPLOYED, "prompt": "Now?", "heartbeat": True, "patience_seconds": 1.0, "wait_seconds": 60.0},
+    ),
+    ("chat_with_agent", "", {**DEPLOYED, "text": "And?", "patience_seconds": 1.0, "wait_seconds": 60.0}),
+    ("prepare_re_examination", "run=run_id", THEN),
+    ("re_examine", "run=run_id", {"wait_seconds": 60.0}),
+    ("conviction_history", "run=run_id", THEN),
+    ("session_status", "", {**DEPLOYED, **THEN}),
+    ("reset_session", "", DEPLOYED),
+    ("unshare_session", "", DEPLOYED),
+    ("share_session", "", DEPLOYED),
+    ("get_my_decisions", "", {**DEPLOYED, "limit": 3, **THEN}),
+    ("resolve_decisions", "", DEPLOYED),
+    ("settle_decision", "run=run_id", {"entry": 100.0, "exit": 104.0}),
+    (
+        "position_size",
+        "",
+        {**DEPLOYED, "symbol": SYMBOL, "direction": "long", "strategy_name": "VolBreakout", "with_calls": True},
+    ),
+]
+"""Calls about the runs of agents."""
+
 EVERY_ARGUMENT: list[Step] = [
     ("open_account", "", {"venue": "kraken", "name": "hedged", "position_mode": "hedging", "dust": 1.0}),
     (
@@ -234,6 +310,7 @@ EVERY_ARGUMENT: list[Step] = [
             "since": "2026-01-01T00:00:00Z",
             "until": NOW,
             "period_weight": True,
+            "with_calls": True,
             "detail": "full",
             **THEN,
         },
@@ -383,6 +460,7 @@ EVERY_ARGUMENT: list[Step] = [
         },
     ),
     ("get_decision", "decision_id=tick_id", THEN),
+    *RUNS,
     ("claim_tick", "", {**DEPLOYED, "at": NOW, "holder": "loop", "lease_seconds": 60}),
     (
         "record_intent",

@@ -104,7 +104,7 @@ def as_options(arguments: dict[str, Any]) -> Iterator[str]:
 
 
 @contextmanager
-def served(url: str, clock: FakeClock, **options: Any) -> Iterator[str]:
+def served(url: str, clock: Clock, **options: Any) -> Iterator[str]:
     """A real server on loopback."""
     listening = listen("127.0.0.1", 0)
     with open_memory(url, owner="ana", clock=clock, randomness=FakeRandomness()) as memory:

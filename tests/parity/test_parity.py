@@ -14,7 +14,8 @@ from backsight.core.reflection.notes import plan_subject, proposal_id
 from backsight.memory import OPERATIONS
 from backsight.services.file_access import PLAIN_FIELDS
 from backsight.testing import T0, FakeClock, a_trade_call
-from parity.arguments import EVERY_ARGUMENT, FOLDER, LAST_TICK, Step
+from backsight.testing.claude_stand_in import stand_in
+from parity.arguments import EVERY_ARGUMENT, FOLDER, LAST_TICK, RUN, Step
 from parity.surfaces import SURFACES
 from support import LEGACY_PATTERN, LEGACY_TRADE, LESSONS, a_legacy_database, fresh_postgres
 
@@ -375,6 +376,8 @@ ANSWERED: dict[str, tuple[Call, str]] = {
     "decision_id": (("record_decision", CALL), "episode.id"),
     "tick_id": (("close_tick", ENTRY), "decision.id"),
     "last_tick_id": (("close_tick", LAST_TICK), "decision.id"),
+    "run_id": (("record_run", RUN), "run.id"),
+    "runs_cursor": (("list_runs", {"limit": 1}), "next_cursor"),
     "trades_cursor": (("list_trades", {"limit": 1}), "next_cursor"),
     "decisions_cursor": (("list_decisions", {**DEPLOYED, "limit": 1}), "next_cursor"),
     "fact_id": (next((name, more) for name, _, more in EVERY_ARGUMENT if name == "remember"), "fact.id"),
@@ -405,6 +408,7 @@ def played(
             leftover.unlink(missing_ok=True)
         url = f"sqlite:///{folder}/store.db" if database == "sqlite" else fresh_postgres()
         os.environ["BACKSIGHT_WORKSPACE"] = str(folder / "workspace")
+        os.environ["BACKSIGHT_CLAUDE_PROGRAM"] = stand_in(folder / "claude")
         os.environ["BACKSIGHT_FILE_FOLDERS"] = os.pathsep.join((str(exported.parent), str(FOLDER), str(Path.cwd())))
         with SURFACES[surface](url, FakeClock(T0)) as call:
             answered: list[tuple[Call, Any]] = []
@@ -426,7 +430,8 @@ def played(
                     given["recalls"] = [given["recalls"]]
                 answered.append(((name, more), call(name, {**given, **more})))
             answers[surface] = [answer for _, answer in answered]
-        del os.environ["BACKSIGHT_WORKSPACE"], os.environ["BACKSIGHT_FILE_FOLDERS"]
+        for name in ("WORKSPACE", "FILE_FOLDERS", "CLAUDE_PROGRAM"):
+            del os.environ[f"BACKSIGHT_{name}"]
     return answers
 
 

@@ -62,7 +62,8 @@ def test_importing_backsight_opens_nothing() -> None:
 
 OPENING = """
     adapters.clocks adapters.randomness services.background services.context services.file_access services.library
-    services.query_vectors store.audit store.compression store.database store.mapping store.reading
+    services.query_vectors services.runs_in_progress
+    store.audit store.compression store.database store.mapping store.reading
     store.row_security store.schema store.search store.search.slot store.transaction store.transaction_state
     store.view
 """

@@ -19,7 +19,6 @@ from backsight.arguments import (
     RecordedText,
     SeenAt,
     Whole,
-    list_of,
 )
 from backsight.core.agents.card import MOST_FIELDS, CardType, ReExaminable, checked_type
 from backsight.core.agents.run import LONGEST_ERROR, AgentRun, RunKind, RunStatus
@@ -44,6 +43,7 @@ from backsight.store.view import View
 
 EndedStatus = Literal["succeeded", "failed", "cancelled"]
 ListedKind = Literal["tick", "heartbeat", "manual", "chat", "re_examination"]
+CardFields = Annotated[list[CardFieldArgument], Field(max_length=MOST_FIELDS)]
 Actions = Annotated[list[Name], Field(max_length=20)]
 
 
@@ -141,12 +141,12 @@ def record_run(
     with ctx.writing() as transaction:
         connection = transaction.connection
         target = deployment_named(connection, ctx.owner, deployment)
-        ended = ctx.now if ended_at is None else ended_at
-        started = min(ctx.now, ended) if started_at is None else started_at
-        for field, at in (("started_at", started), ("ended_at", ended)):
+        end = ctx.now if ended_at is None else ended_at
+        started = min(ctx.now, end) if started_at is None else started_at
+        for field, at in (("started_at", started), ("ended_at", end)):
             check_instant(ctx, at, field=field)
-        if ended < started:
-            raise Invalid(f"{format_instant(ended)} is before the start, {format_instant(started)}", field="ended_at")
+        if end < started:
+            raise Invalid(f"{format_instant(end)} is before the start, {format_instant(started)}", field="ended_at")
         card = checked_card(known_card_type(ctx.view(connection), card_type), result)
         examined = None if parent is None else parent_of(connection, ctx.owner, parent, target)
         named = (ctx.owner, idempotency_key) if idempotency_key else (target.id, format_instant(started))
@@ -170,7 +170,7 @@ def record_run(
             status=status,
             error=error,
             started_at=started,
-            ended_at=ended,
+            ended_at=end,
             model=model,
             input_tokens=input_tokens,
             output_tokens=output_tokens,
@@ -180,7 +180,7 @@ def record_run(
             fits=card.fits,
             misfit=card.misfit,
             request_digest=ctx.request_digest,
-            known_at=ended,
+            known_at=end,
             recorded_at=ctx.now,
         )
         transaction.add(stored.RUNS, run)
@@ -316,9 +316,7 @@ def save_card_type(
     ctx: Context,
     *,
     name: Annotated[Name, "The name of the card type."],
-    fields: Annotated[
-        list_of(CardFieldArgument, MOST_FIELDS), "The fields: name, type, whether required, and the role of each."
-    ],
+    fields: Annotated[CardFields, "The fields: name, type, whether required, and the role of each."],
     re_examinable: Annotated[ReExaminable, "Whether a decision of this type may be re-examined."] = "never",
     actions: Annotated[Actions, "The words that a re-examination may advise; any if left out."] = [],  # noqa: B006
 ) -> SavedCardType:

@@ -354,7 +354,7 @@ def append_note(
     *,
     text: Annotated[LongProse, "The note, in Markdown."],
     agent: Annotated[Name, "The agent that writes the note."],
-    run: Annotated[Key, "The run of the note: the id of a run or tick, or of a call or trade recorded in it."],
+    run: Annotated[Key, "The id of the recorded run, tick, call or trade."],
     note: Annotated[NoteKind, "The kind of note: 'journal' is added to today's journal file."] = "journal",
     path: Annotated[Key | None, "Another file of the journal, the notes or `agents/AGENT/` to add the note to."] = None,
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,

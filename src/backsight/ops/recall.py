@@ -114,14 +114,15 @@ WITHHELD_SIZE = f"{WITHHELD} Size the trade by the strategy's own rules. {READ_A
 def recall_memories(
     ctx: Context,
     *,
-    symbol: Annotated[Symbol, "The instrument you are about to decide on."],
+    symbol: Annotated[Symbol, "The instrument."],
     market_context: Annotated[Prose | None, "The market now, in your own words."] = None,
     context_regime: Annotated[Regime | None, "The regime now."] = None,
     context_atr_d1: Annotated[NotNegative | None, "Daily ATR(14) now, in price units."] = None,
     strategy_name: Annotated[Name | None, "Only memories of this strategy."] = None,
-    memory_types: Annotated[
-        Kinds, "Which kinds of memory to search; the mood and plans that hold are always in the answer."
-    ] = ["episodic", "semantic"],  # noqa: B006
+    memory_types: Annotated[Kinds, "Which kinds to search; mood and plans are always there."] = [  # noqa: B006
+        "episodic",
+        "semantic",
+    ],
     limit: Annotated[Limit, "The maximum number of memories."] = 10,
     direction: Annotated[Direction | None, "The direction you would trade."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
@@ -130,7 +131,8 @@ def recall_memories(
     tags: Annotated[Tags, "Only memories with all of these labels."] = [],  # noqa: B006
     since: Annotated[Instant | None, "Only memories that ended at or after this instant."] = None,
     until: Annotated[Instant | None, "Only memories that ended before this instant."] = None,
-    period_weight: Annotated[Flag, "Weight memories by how their strategy did in the 30 days before."] = False,
+    period_weight: Annotated[Flag, "Weight memories by their strategy's last 30 days."] = False,
+    with_calls: Annotated[Flag, "Count judged calls too."] = False,
     cursor: Annotated[Cursor | None, "The next_cursor of the previous answer."] = None,
     detail: Annotated[
         Literal["brief", "full"] | None, "How much of the answer a surface shows; the answer itself is the same."
@@ -175,6 +177,7 @@ def recall_memories(
             until=until,
             limit=limit,
             period_weight=period_weight,
+            with_calls=with_calls,
             as_of=horizon.as_of,
             seen_at=horizon.seen_at,
         )
@@ -363,7 +366,7 @@ class SizeAdvice:
 def position_size(
     ctx: Context,
     *,
-    symbol: Annotated[Symbol, "The instrument you are about to trade."],
+    symbol: Annotated[Symbol, "The instrument."],
     direction: Annotated[Direction, "The direction of the trade."],
     strategy_name: Annotated[Name, "The strategy whose closed trades are the evidence."],
     context_regime: Annotated[Regime | None, "The regime now."] = None,
@@ -371,9 +374,10 @@ def position_size(
     context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[
         Key | None,
-        "The deployment whose risk appetite applies; by default the strategy's only one.",
+        "Whose risk appetite applies; else the strategy's only one.",
     ] = None,
     mode: Annotated[Mode | None, "By default the deployment's, or the only one with trades."] = None,
+    with_calls: Annotated[Flag, "Count judged calls too."] = False,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> SizeAdvice:
@@ -397,6 +401,7 @@ def position_size(
         known = underlyings(view)
         joined = known.joined(symbol)
         trade_filter = evidence_filter(view, evidence_mode, strategy_name=strategy_name, symbols=(symbol, *joined))
+        trade_filter = replace(trade_filter, with_calls=with_calls)
         closed = closed_trades(columns, trade_filter, view.horizon, underlyings=known)
         open_trades = open_in(view, target, evidence_mode)
         sentences = [*scope.notes, scope.neutral_because, _joined_in_words(symbol, joined)]

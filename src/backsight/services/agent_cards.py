@@ -69,7 +69,7 @@ def run_named(connection: Connection, owner: str, key: str, *, field: str = "run
     run_id = whole_id(connection, owner, RUNS, key, field=field)
     run = stored.run(connection, owner, run_id)
     if run is None:
-        raise NotFound(f"no run {key[:40]!r}; list_runs shows their ids", field=field)
+        raise NotFound(f"no run {key[:40]!r} was known then; list_runs shows their ids", field=field)
     return run
 
 

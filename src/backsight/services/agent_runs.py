@@ -278,14 +278,14 @@ def _finish(
         if current is None or current.at(ctx.now).status != "running":
             LOG.warning("the run %s ended after its lease was over; its answer is dropped", run.id)
             return
-        ended = replace(current, status=status, error=error and shortened(error, LONGEST_ERROR), note=note)
+        result = replace(current, status=status, error=error and shortened(error, LONGEST_ERROR), note=note)
         if answer is not None:
-            ended = _with_answer(connection, ctx, ended, answer)
-        ended = replace(ended, ended_at=ctx.now, known_at=ctx.now, recorded_at=ctx.now)
-        dropped = write_back(transaction, ctx, ended)
-        ended = replace(ended, note=" ".join(filter(None, (ended.note, dropped))) or None)
-        transaction.revise(stored.RUNS, ended)
-        resolve_run(transaction, ended, by=ctx.now)
+            result = _with_answer(connection, ctx, result, answer)
+        result = replace(result, ended_at=ctx.now, known_at=ctx.now, recorded_at=ctx.now)
+        dropped = write_back(transaction, ctx, result)
+        result = replace(result, note=" ".join(filter(None, (result.note, dropped))) or None)
+        transaction.revise(stored.RUNS, result)
+        resolve_run(transaction, result, by=ctx.now)
 
 
 def _with_answer(connection: Connection, ctx: Context, run: AgentRun, answer: AgentAnswer) -> AgentRun:

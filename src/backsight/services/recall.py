@@ -223,6 +223,7 @@ def _base_rate(session: RecallSession) -> BaseRate:
     trade_filter = TradeFilter(strategy_name=strategy, mode=mode)
     if strategy is not None and mode is not None:
         trade_filter = evidence_filter(view, mode, strategy_name=strategy, symbols=session.situation.symbols)
+    trade_filter = replace(trade_filter, with_calls=session.query.with_calls)
     return base_rate(
         session.columns,
         session.situation,

@@ -1,8 +1,9 @@
 """Stored settings of agents, and the events of the sessions that their chats and heartbeats share."""
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from backsight.core.agents.agent_settings import AgentSettings
+from backsight.core.agents.schedule_lease import ScheduleLease
 from backsight.core.agents.session import SessionEvent
 from backsight.store.mapping import noun
 from backsight.store.reading import fetch, fetch_one, known, owned, within
@@ -47,3 +48,24 @@ def scheduled_agents(view: View) -> list[AgentSettings]:
     """The settings of all agents that have a schedule, by deployment."""
     statement = known(AGENT_SETTINGS, view.owner, view.horizon, lambda c: [c.schedule.is_not(None)])
     return sorted(fetch(view.connection, AGENT_SETTINGS, statement), key=lambda each: each.deployment_id)
+
+
+SCHEDULE_LEASES = noun(ScheduleLease, "schedule_leases", key=("name",))
+"""Working state, like a lock, that the audit chain does not record."""
+_L = SCHEDULE_LEASES.table.c
+
+
+def schedule_lease(connection: Connection, owner: str, name: str) -> ScheduleLease | None:
+    """The lease with a name, expired or not."""
+    return fetch_one(connection, SCHEDULE_LEASES, owned(SCHEDULE_LEASES, owner, _L.name == name))
+
+
+def save_schedule_lease(connection: Connection, lease: ScheduleLease) -> None:
+    """Write a lease; it replaces the one before."""
+    delete_schedule_lease(connection, lease.owner_id, lease.name)
+    connection.execute(insert(SCHEDULE_LEASES.table), SCHEDULE_LEASES.to_row(lease))
+
+
+def delete_schedule_lease(connection: Connection, owner: str, name: str) -> None:
+    """Delete a lease."""
+    connection.execute(delete(SCHEDULE_LEASES.table).where(_L.owner_id == owner, _L.name == name))

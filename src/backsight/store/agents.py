@@ -5,7 +5,19 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, exists, literal, or_, select, union_all
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    desc,
+    exists,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 
 from backsight.core.agents.card import CardType, shipped_types
 from backsight.core.agents.run import AgentRun
@@ -136,7 +148,8 @@ def listed_runs(
     every = union_all(*parts).subquery()
     statement = select(every.c.id, every.c.at, every.c.is_tick)
     if before is not None:
-        at, last_id = (bindparam("before_at", type_=_D.at.type), bindparam("before_id"))
+        at: BindParameter[datetime] = bindparam("before_at", type_=_D.at.type)
+        last_id: BindParameter[str] = bindparam("before_id")
         statement = statement.where(or_(every.c.at < at, and_(every.c.at == at, every.c.id < last_id)))
         values |= {"before_at": before[0], "before_id": before[1]}
     newest_first = statement.order_by(every.c.at.desc(), every.c.id.desc()).limit(limit)
@@ -145,8 +158,10 @@ def listed_runs(
 
 def run_marks(connection: Connection, owner: str) -> list[tuple[str, datetime, datetime]]:
     """Deployment id, start and recording instant of every run that ended."""
-    ended = select(_R.deployment_id, _R.started_at, _R.recorded_at).where(_R.owner_id == owner, _R.status != "running")
-    return [(row[0], row[1], row[2]) for row in connection.execute(ended)]
+    statement = select(_R.deployment_id, _R.started_at, _R.recorded_at).where(
+        _R.owner_id == owner, _R.status != "running"
+    )
+    return [(row[0], row[1], row[2]) for row in connection.execute(statement)]
 
 
 def runs_between(

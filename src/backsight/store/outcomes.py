@@ -72,6 +72,6 @@ def cards_since(
 
 def card_ids(view: View, deployment_id: str) -> list[str]:
     """The ids of a deployment's runs with a card that had ended by then."""
-    ended = [_R.known_at <= view.as_of, *([] if view.seen_at is None else [_R.recorded_at <= view.seen_at])]
-    statement = select(_R.id).where(_R.owner_id == view.owner, _R.deployment_id == deployment_id, _HAS_CARD, *ended)
+    known = [_R.known_at <= view.as_of, *([] if view.seen_at is None else [_R.recorded_at <= view.seen_at])]
+    statement = select(_R.id).where(_R.owner_id == view.owner, _R.deployment_id == deployment_id, _HAS_CARD, *known)
     return list(view.connection.execute(statement).scalars())

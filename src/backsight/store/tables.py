@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from backsight.store.agent_sessions import AGENT_SETTINGS, SESSION_EVENTS
+from backsight.store.agent_sessions import AGENT_SETTINGS, SCHEDULE_LEASES, SESSION_EVENTS
 from backsight.store.agents import CARD_TYPES, RUNS
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
@@ -62,6 +62,8 @@ CURRENT: tuple[Noun[Any], ...] = (
 AUDITED = (*CURRENT, *(noun.former for noun in CURRENT if noun.former is not None))
 """The nouns whose rows the audit chain covers: current rows, and the versions that corrections replaced."""
 
-TABLES = frozenset({AUDIT.table.name, *(noun.table.name for noun in (*AUDITED, *DERIVED, *INDEX_TABLES, CLAIMS))})
+TABLES = frozenset(
+    {AUDIT.table.name, *(noun.table.name for noun in (*AUDITED, *DERIVED, *INDEX_TABLES, CLAIMS, SCHEDULE_LEASES))}
+)
 
 define_indexes()

@@ -201,6 +201,10 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         reading = operation.kind == "query"
         with memory_of(ctx, actor="cli", create=not reading) as memory, ExitStack() as bars:
             memory.progress = _lazy_progress(bars)
+            if "wait_seconds" in operation.arguments.model_fields and isinstance(own_arguments, dict):
+                own_arguments = {"wait_seconds": LONGEST_WAIT, **own_arguments}
+                memory.progress = lambda _part, _done, _total: None
+                memory.on_text = None if as_json else _show_text
             LOG.info("%s begins", operation.name)
             answer = memory.run(operation, own_arguments)
             LOG.info("%s ends", operation.name)
@@ -220,6 +224,46 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         (show_record if detail == "full" else show)(console(), answer)
     if not getattr(answer, "passed", True):
         sys.exit(FAILED_CHECK)
+
+
+LONGEST_WAIT = 7_200.0
+"""Seconds that the program waits for a run that it started."""
+
+
+def _show_text(text: str) -> None:
+    click.echo(text, nl=False)
+    sys.stdout.flush()
+
+
+@click.command()
+@click.argument("name")
+@click.pass_context
+def chat(ctx: click.Context, name: str) -> None:
+    """Talk to the agent of a deployment in the terminal; its answers are shown as they are written.
+
+    An empty line, Ctrl-D or Ctrl-C ends the conversation.
+    """
+    with memory_of(ctx, actor="cli") as memory:
+        status = memory.session_status(deployment=name)
+        click.echo(f"{status.deployment}: {status.message}", err=True)
+        memory.on_text = _show_text
+        while text := _next_message():
+            answer = memory.chat_with_agent(
+                deployment=name, text=text, patience_seconds=60.0, wait_seconds=LONGEST_WAIT
+            )
+            click.echo()
+            if answer.run.status != "succeeded" or answer.run.note:
+                click.echo(answer.message, err=True)
+
+
+def _next_message() -> str:
+    """The next line that is typed; empty at the end of the input."""
+    if sys.stdin.isatty():
+        click.echo("> ", nl=False, err=True)
+    return sys.stdin.readline().strip()
+
+
+PROGRAMS["agents"] = {"chat": chat}
 
 
 def _note_on_owners(memory: "Memory") -> str:

@@ -830,6 +830,44 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows("tick", DECISIONS),
         Each("re_examinations", "re-examined by {}", most=FINDINGS_SHOWN),
     ),
+    "StartedRun": (Line("{message}"), Values("run", RUN_VALUES)),
+    "PreparedReExamination": (
+        Line("The prompt that re-examines the {card_type} of run {parent_id:id}."),
+        Body("", "{prompt}", title="── prompt"),
+    ),
+    "ConvictionHistory": (
+        Line(
+            lambda answer: answer.message or f"{count_of(len(answer.re_examinations), 're-examination')}, oldest first."
+        ),
+        Rows(
+            "re_examinations",
+            columns("at | status | >conviction: {conviction_score} | advice: {suggested_action} | notes | error")
+            | columns("id: {run_id:id}"),
+        ),
+    ),
+    "SessionStatus": (
+        Line("{message}"),
+        Values(
+            "",
+            columns(
+                "deployment | context | runs since reset: {runs_since_reset} | since | last written: {last_advanced_at}"
+            ),
+        ),
+    ),
+    "MyDecisions": (Line("{message}"), Each("lines", "{}")),
+    "ResolvedDecisions": (Line("{message}"), Line("{released} interrupted runs were released.", when="released")),
+    "SettledDecision": (
+        Line("{message}"),
+        Values("outcome", columns("status | entry: {fill:price} | exit: {exit_price:price} | R: {outcome_r:+.2f}")),
+    ),
+    "ConfiguredDeployment": (
+        Line("{message}"),
+        Values(
+            "settings",
+            columns("runner | model | schedule | card type: {card_type} | review of decisions: {review_decisions}")
+            | columns("default prompt: {default_prompt} | seconds: {timeout_seconds} | tools"),
+        ),
+    ),
     "SavedCardType": (
         _done("Saved the card type {card_type.name}."),
         Rows("card_type.fields", columns("name | type | required | role | choices"), name="fields"),

@@ -191,6 +191,27 @@ def watch(ctx: click.Context, every: float) -> None:
 
 
 @program.command()
+@click.pass_context
+def schedule(ctx: click.Context) -> None:
+    """Fire the heartbeats of agents, resolve decisions, reindex documents and reflect, until Ctrl-C.
+
+    One process at a time fires the heartbeats of a store; a second one is refused.
+    """
+    import socket
+    import threading
+
+    from backsight.runtime.scheduler import Scheduler
+
+    stop = threading.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda _signum, _frame: stop.set())
+    with memory_of(ctx, actor="schedule") as memory:
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        click.echo("Firing the heartbeats of agents; stop with Ctrl-C.", err=True)
+        Scheduler(memory, holder, click.echo).run(stop)
+
+
+@program.command()
 @click.option("--seed", default=7, show_default=True, help="Seed of the simulated market.")
 @click.option("--days", default=364, show_default=True, help="Days to simulate.")
 @click.option("--port", default=PORT, show_default=True, help="Port; if it is in use, a free port is chosen.")

@@ -4,10 +4,13 @@ prompts beside them.
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from typing import Any
 
 import anyio
+from anyio import from_thread
 from anyio.to_thread import run_sync
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -90,7 +93,7 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         if operation is None:
             known = ", ".join(offer.tools)
             raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name[:80]!r}; known: {known}")
-        return await run_sync(answer, caller_of(context), operation, params.arguments or {})
+        return await run_sync(answer, _reporting(caller_of(context), context), operation, params.arguments or {})
 
     async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
@@ -145,6 +148,18 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         on_list_resource_templates=list_templates,
         on_read_resource=read,
     )
+
+
+def _reporting(memory: Memory, context: ServerRequestContext[Any, Any]) -> Memory:
+    """A copy of a memory that reports the progress of long work to its client, if the client wants to know."""
+    reporting = copy(memory)
+
+    def report(part: str, done: int, total: int) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client went away
+            from_thread.run(context.session.report_progress, float(done), float(total), part)
+
+    reporting.progress = report
+    return reporting
 
 
 def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:

@@ -53,11 +53,16 @@ if says("error"):
     sys.exit(1)
 if says("pause"):
     time.sleep(0.5)
+if says("long pause"):
+    time.sleep(2)
 turns.append(prompt.replace("\\n", " "))
 number = len(open(os.path.join(folder, "calls.jsonl")).readlines())
 with open(os.path.join(folder, "turns-s%d" % number), "w") as file:
     file.write("\\n".join(turns))
-if says("large"):
+reply = os.path.join(folder, "re-examination")
+if prompt.startswith("# Re-examination") and os.path.exists(reply):
+    text = open(reply).read()
+elif says("large"):
     text = "x" * 1_000_000
 elif "reply: " in prompt:
     text = prompt.partition("reply: ")[2].partition("\\n\\n")[0]

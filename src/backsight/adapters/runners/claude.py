@@ -63,7 +63,7 @@ class ClaudeRunner:
 
     def _options(self, request: AgentRequest) -> list[str]:
         options = ["-p", "--output-format", "stream-json", "--verbose", "--append-system-prompt", request.system]
-        if request.tools:
+        if request.tools and "BACKSIGHT_URL" in request.environment:
             names = ",".join(f"mcp__backsight__{tool.name}" for tool in request.tools)
             options += ["--mcp-config", json.dumps(TOOLS), "--allowedTools", names]
         if self.model is not None:

@@ -71,7 +71,7 @@ class CardType:
         return None if field is None else result.get(field.name)
 
 
-LEVELS = tuple(CardField(name=name, type="number", role=name) for name in ("entry", "target", "stop"))  # type: ignore[arg-type]
+LEVELS = tuple(CardField(name=name, type="number", role=name) for name in ("entry", "target", "stop"))
 
 
 def shipped_types(owner: str) -> tuple[CardType, ...]:

@@ -88,8 +88,8 @@ def folded(decisions: Sequence[ReviewedDecision]) -> list[ReviewedDecision]:
 
 
 def _is_repeat(newer: ReviewedDecision, older: ReviewedDecision) -> bool:
-    said = [(each.symbol, each.action, each.summary, each.conviction) for each in (newer, older)]
-    return not newer.takes_position and not older.takes_position and said[0] == said[1]
+    contents = [(each.symbol, each.action, each.summary, each.conviction) for each in (newer, older)]
+    return not newer.takes_position and not older.takes_position and contents[0] == contents[1]
 
 
 def ago(at: datetime, now: datetime) -> str:

@@ -35,6 +35,8 @@ class RecallQuery:
     until: datetime | None = None
     limit: int = 10
     period_weight: bool = False
+    with_calls: bool = False
+    """Whether the base rate counts calls and cards with an outcome too."""
     as_of: datetime
     seen_at: datetime | None = None
 

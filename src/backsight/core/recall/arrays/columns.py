@@ -126,6 +126,10 @@ class GroupTable:
         """Which groups are closed trades and have these labels; a label of None matches every group."""
         return self._matching(self.closed, labels)
 
+    def judged_calls_with(self, **labels: str | None) -> Booleans:
+        """Which groups are calls and cards with an outcome and have these labels; None matches every group."""
+        return self._matching((self.fields["kind"] == "call") & (self.unit >= 0), labels)
+
     def _matching(self, groups: Booleans, labels: Mapping[str, str | tuple[str, ...] | None]) -> Booleans:
         matches = groups.copy()
         for name, label in labels.items():

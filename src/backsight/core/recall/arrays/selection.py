@@ -145,6 +145,8 @@ class TradeFilter:
 
     strategy_name: str | None = None
     mode: Mode | None = None
+    with_calls: bool = False
+    """Whether calls and cards with an outcome count as if they were trades."""
     falling_since: Mapping[tuple[str, str | None], datetime] = field(default_factory=dict)
     """Since when the results of a (strategy, symbol) have been falling, or, without a symbol, of a strategy as a whole:
     its trades that ended before are left out."""
@@ -154,6 +156,8 @@ def select_trades(columns: Columns, trade_filter: TradeFilter, horizon: Horizon)
     """Select closed trades, archived or not, and count those left out because they ended before a decline."""
     table = columns.vocabulary.table()
     groups = table.trades_with(strategy_name=trade_filter.strategy_name, mode=trade_filter.mode)
+    if trade_filter.with_calls:
+        groups |= table.judged_calls_with(strategy_name=trade_filter.strategy_name, mode=trade_filter.mode)
     every = select_rows(columns, table, RowCondition(groups=groups, horizon=horizon))
     if not trade_filter.falling_since:
         return every, 0

@@ -1,0 +1,97 @@
+"""Heartbeats fire when they are due, once, by one process; missed ones do not pile up; SIGTERM ends the loop."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from backsight.core.errors import Conflict
+from backsight.memory import Memory, open_memory
+from backsight.runtime.scheduler import Scheduler
+from backsight.services.schedule_lease import release_lease, take_lease
+from backsight.settings import Settings
+from backsight.testing import FakeClock
+from backsight.testing.claude_stand_in import stand_in
+from support import deployed
+
+
+@pytest.fixture
+def agent(url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Memory]:
+    settings = Settings(url=url, owner="ana", claude_program=stand_in(tmp_path / "claude"))
+    with open_memory(settings=settings, clock=clock) as memory:
+        deployed(memory)
+        memory.configure_deployment(
+            deployment="VolBreakout@main", runner="claude", default_prompt="Look.", schedule="*/15 * * * *"
+        )
+        yield memory
+
+
+def heartbeats(memory: Memory) -> int:
+    return len(memory.list_runs(kind="heartbeat").runs)
+
+
+def test_heartbeats_fire_when_they_are_due_and_missed_ones_do_not_pile_up(agent: Memory, clock: FakeClock) -> None:
+    lines: list[str] = []
+    scheduler = Scheduler(agent, "one", lines.append)
+    scheduler.fire(clock.now())
+    assert heartbeats(agent) == 0
+    clock.advance(minutes=15)
+    scheduler.fire(clock.now())
+    scheduler.fire(clock.now())
+    assert heartbeats(agent) == 1
+    agent.in_progress.wait(agent.list_runs().runs[0].id, 30)
+    clock.advance(hours=5)
+    scheduler.fire(clock.now())
+    scheduler.fire(clock.now())
+    assert heartbeats(agent) == 2
+    assert lines[0].startswith("heartbeat of VolBreakout@main: run ")
+
+
+def test_a_heartbeat_of_an_agent_that_is_running_is_skipped(agent: Memory, clock: FakeClock) -> None:
+    lines: list[str] = []
+    scheduler = Scheduler(agent, "one", lines.append)
+    scheduler.fire(clock.now())
+    busy = agent.run_agent(deployment="VolBreakout@main", prompt="behave: pause").run
+    clock.advance(minutes=15)
+    scheduler.fire(clock.now())
+    assert any(line.startswith("heartbeat skipped") for line in lines)
+    agent.in_progress.wait(busy.id, 30)
+
+
+def test_one_process_fires_the_heartbeats_of_a_store(agent: Memory, clock: FakeClock) -> None:
+    take_lease(agent, "one", now=clock.now())
+    with pytest.raises(Conflict, match="'one' fires the heartbeats"):
+        Scheduler(agent, "two", print).run(Event())
+    take_lease(agent, "one", now=clock.now())
+    clock.advance(minutes=2)
+    take_lease(agent, "two", now=clock.now())
+    release_lease(agent, "one")
+    with pytest.raises(Conflict):
+        take_lease(agent, "one", now=clock.now() + timedelta(seconds=1))
+    release_lease(agent, "two")
+    take_lease(agent, "one", now=clock.now())
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_the_program_ends_cleanly_on_a_signal(tmp_path: Path, signum: signal.Signals) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with open_memory(url) as memory:
+        deployed(memory)
+    environment = {**os.environ, "BACKSIGHT_URL": url}
+    command = [sys.executable, "-m", "backsight", "schedule"]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "Firing" in process.stderr.readline()
+    time.sleep(0.5)
+    process.send_signal(signum)
+    assert process.wait(30) == 0
+    process.stderr.close()
+    with open_memory(url) as memory:
+        take_lease(memory, "another", now=memory.clock.now())
