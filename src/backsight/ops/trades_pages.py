@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
-from backsight.arguments import AsOf, Cursor, Flag, Instant, Key, Limit, Loose, Name, Number, SeenAt, Symbol
+from backsight.arguments import AsOf, Cursor, Flag, Instant, JsonObject, Key, Limit, Loose, Name, Number, SeenAt, Symbol
 from backsight.core.errors import Invalid
 from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode, episode_id_of
@@ -15,7 +15,7 @@ from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.record import ModeChoice
 from backsight.core.scope import AnswerScope
 from backsight.core.trades.mark import OpenResult, PositionMark, open_result
-from backsight.core.trades.performance import Category
+from backsight.core.trades.performance import CATEGORIES, Category
 from backsight.core.trades.trade import Trade, TradeStatus
 from backsight.operation import query
 from backsight.services.context import Context
@@ -29,7 +29,9 @@ from backsight.store.view import View
 TradeOrder = Literal["newest", "oldest", "best", "worst", "best_r", "worst_r", "longest"]
 TradeResult = Literal["won", "lost"]
 Bounded = Literal["pnl", "outcome", "mae_r", "mfe_r", "minutes"]
-Bounds = dict[Bounded, Annotated[list[Number], Field(min_length=2, max_length=2)]]
+_BOUNDS: TypeAdapter[dict[Bounded, list[float]]] = TypeAdapter(
+    dict[Bounded, Annotated[list[Number], Field(min_length=2, max_length=2)]]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +74,13 @@ def list_trades(
     status: Annotated[TradeStatus, "Closed trades, or open trades."] = "closed",
     since: Annotated[Instant | None, "Only trades closed (or opened, if open) at or after this instant."] = None,
     until: Annotated[Instant | None, "Only trades closed (or opened, if open) before this instant."] = None,
-    result: Annotated[TradeResult | None, "Only winners, or only the others."] = None,
-    by: Annotated[Category | None, "A category of break_down; with `label`, only the trades of that group."] = None,
-    label: Annotated[Loose | None, "The label of a group, as break_down gives it."] = None,
-    between: Annotated[Bounds | None, 'Bounds of numbers, like {"mae_r": [-1, -0.5]}; R for outcomes.'] = None,
-    belief: Annotated[Key | None, "Only trades that are evidence for or against this belief, by id."] = None,
-    order: Annotated[TradeOrder, "best and worst are by net money, best_r and worst_r by outcome in R."] = "newest",
-    count: Annotated[Flag, "Whether to count all trades that match."] = False,
+    result: Annotated[TradeResult | None, "Only these."] = None,
+    by: Annotated[Loose | None, "A category of break_down, with `label`."] = None,
+    label: Annotated[Loose | None, "A label of break_down."] = None,
+    between: Annotated[JsonObject | None, 'Bounds, like {"mae_r": [-1, -0.5]}.'] = None,
+    belief: Annotated[Key | None, "Only evidence of this belief, by id."] = None,
+    order: Annotated[TradeOrder, "best, worst: by money."] = "newest",
+    count: Annotated[Flag, "Count all that match."] = False,
     limit: Annotated[Limit, "The most trades to return."] = 20,
     cursor: Annotated[Cursor | None, "The next_cursor of the previous page."] = None,
     as_of: AsOf = None,
@@ -119,8 +121,8 @@ def list_trades(
                 since=since,
                 until=until,
                 result=result,
-                group=None if by is None or label is None else (by, label),
-                between=between or {},
+                group=None if by is None or label is None else (_category(by), label),
+                between=_bounds(between or {}),
                 trade_ids=None if belief is None else _evidence(view, belief),
             )
             trades, total, after = _by_columns(ctx, view, request, order, limit, position)
@@ -202,6 +204,23 @@ def _evidence(view: View, belief: str) -> frozenset[str]:
     from backsight.store.experience import BELIEFS, trades_of_belief  # few lists are about a belief
 
     return frozenset(trades_of_belief(view, whole_id(view.connection, view.owner, BELIEFS, belief, field="belief")))
+
+
+def _category(by: str) -> Category:
+    """The category of this name; `Invalid` names the categories there are."""
+    category = next((each for each in CATEGORIES if each == by), None)
+    if category is None:
+        raise Invalid(f"{by!r} is no category; give one of {', '.join(CATEGORIES)}", field="by")
+    return category
+
+
+def _bounds(between: Mapping[str, Any]) -> dict[Bounded, list[float]]:
+    """The bounds by the name of their number; `Invalid` if a name is unknown or there are not two numbers."""
+    try:
+        return _BOUNDS.validate_python(between)
+    except ValidationError:
+        names = ", ".join(get_args(Bounded))
+        raise Invalid(f'give two numbers by name, like {{"mae_r": [-1, -0.5]}}, of {names}', field="between") from None
 
 
 def _unless(order: TradeOrder, usual: TradeOrder) -> TradeOrder | None:
