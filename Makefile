@@ -8,7 +8,7 @@ LOCAL := $(VENV)/.local
 AGENTS := .venv-agents
 TESTS ?= tests
 
-.PHONY: help setup demo test check slow agents conformance bench lock reference clean
+.PHONY: help setup demo test check slow agents conformance bench lock pictures reference clean
 
 help:  ## Show what can be made
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -52,6 +52,7 @@ check: setup  ## Lint, types, direction of imports, examples in docstrings
 	$(BIN)/pytest -q src
 
 test: setup  ## All checks and all tests but the long ones, on SQLite and PostgreSQL
+	@$(BIN)/python tools/chromium.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
@@ -94,6 +95,7 @@ bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/sizing.py
 	$(BIN)/python bench/search.py
+	$(BIN)/python -m bench.pages
 
 LOCKED := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 lock: setup  ## Pin every dependency by hash, without index addresses
@@ -101,6 +103,10 @@ lock: setup  ## Pin every dependency by hash, without index addresses
 	$(BIN)/$(LOCKED) --extra all --group dev -c requirements.txt pyproject.toml -o requirements-dev.txt
 	$(BIN)/$(LOCKED) --no-deps --group slow -o requirements-slow.txt
 	$(BIN)/$(LOCKED) --group agents -o requirements-agents.txt
+
+pictures: setup  ## Take the screenshots of docs/pages anew
+	@$(BIN)/python tools/chromium.py
+	$(BIN)/python tools/screenshots.py
 
 reference: setup  ## Write docs/reference and the guide on the prompt anew from the code
 	$(BIN)/python -m backsight.surfaces.reference

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         admin,
         admin_backups,
         admin_status,
+        admin_verification,
         agents,
         agents_running,
         agents_sessions,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         decisions,
         documents,
         events,
+        events_bars,
         events_calendar,
         facts,
         fills,
@@ -58,12 +60,16 @@ if TYPE_CHECKING:
         legacy,
         lessons,
         performance,
+        performance_exits,
         plans,
         positions,
         recall,
         state,
+        state_history,
         strategies,
+        strategies_lists,
         ticks,
+        ticks_instants,
         trades,
         trades_pages,
     )
@@ -110,11 +116,14 @@ class Memory(Context):
     open_account = strategies.open_account
     save_strategy = strategies.save_strategy
     deploy = strategies.deploy
+    list_strategies = strategies_lists.list_strategies
+    list_accounts = strategies_lists.list_accounts
     configure_deployment = strategies.configure_deployment
     get_my_deployments = performance.get_my_deployments
     get_strategy_performance = performance.get_strategy_performance
     break_down = performance.break_down
     get_equity = performance.get_equity
+    compare_exits = performance_exits.compare_exits
     remember_trade = trades.remember_trade
     remember_inaction = trades.remember_inaction
     import_trades = trades.import_trades
@@ -147,6 +156,7 @@ class Memory(Context):
     get_agent_state = state.get_agent_state
     get_behavioral_analysis = state.get_behavioral_analysis
     record_equity = state.record_equity
+    get_state_history = state_history.get_state_history
     add_belief = beliefs.add_belief
     list_beliefs = beliefs.list_beliefs
     retire_belief = beliefs.retire_belief
@@ -175,9 +185,11 @@ class Memory(Context):
     list_decisions = ticks.list_decisions
     get_decision = ticks.get_decision
     get_recent_activity = ticks.get_recent_activity
+    list_instants = ticks_instants.list_instants
     backfill = ticks.backfill
     import_bars = events.import_bars
     record_bars = events.record_bars
+    list_bars = events_bars.list_bars
     import_events = events_calendar.import_events
     get_upcoming_events = events_calendar.get_upcoming_events
     import_fills = fills.import_fills
@@ -205,6 +217,8 @@ class Memory(Context):
     status = admin_status.status
     doctor = admin.doctor
     verify_audit = admin.verify_audit
+    record_verification = admin_verification.record_verification
+    last_verification = admin_verification.last_verification
     export_audit = admin.export_audit
     export_data = admin.export_data
     import_data = admin.import_data

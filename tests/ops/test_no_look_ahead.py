@@ -390,6 +390,7 @@ COMMANDS: dict[str, Callable[[Life, Event], object]] = {
     "approve_edit": lambda life, event: life.memory.approve_edit(edit_id=some_edit(life)),
     "reject_edit": lambda life, event: life.memory.reject_edit(edit_id=some_edit(life), reason="no"),
     "doctor": lambda life, event: life.memory.doctor(repair=True),
+    "record_verification": lambda life, event: life.memory.record_verification(everything=event.number % 2 == 0),
     "create_key": lambda life, event: life.memory.create_key(name=f"agent {event.number} {life.memory.now}"),
     "revoke_key": lambda life, event: life.memory.revoke_key(key_id=life.memory.list_keys().keys[0].id),
     "claim_tick": lambda life, event: life.memory.claim_tick(deployment=TICKED, at=life.memory.now, holder="loop"),
@@ -439,8 +440,15 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     when: dict[str, Any] = {"as_of": as_of, "seen_at": seen_at}
     yield "get_my_deployments", {"detail": "trades"} | when
     yield "list_keys", dict(when)
+    yield "list_strategies", dict(when)
+    yield "list_accounts", dict(when)
+    yield "list_instants", {"limit": 50} | when
+    yield "list_bars", {"symbol": "XAUUSD", "limit": 5} | when
+    yield "last_verification", dict(when)
     yield from questions_of_a_coach(when)
     yield "list_trades", {"limit": 5} | when
+    yield "list_trades", {"mode": "all", "order": "worst", "count": True, "limit": 5} | when
+    yield "compare_exits", dict(when)
     yield "list_trades", {"mode": "all", "status": "open"} | when
     yield "list_trades", {"strategy_name": "Nobody", "symbol": "ETH"} | when
     trades = [*memory.list_trades(mode="all", limit=2).trades, *memory.list_trades(mode="all", status="open").trades]
@@ -505,6 +513,8 @@ RECALLS: list[dict[str, Any]] = [
 ]
 ABOUT_A_DEPLOYMENT = (
     "get_agent_state",
+    "get_state_history",
+    "list_instants",
     "get_behavioral_analysis",
     "list_beliefs",
     "list_plans",

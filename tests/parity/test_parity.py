@@ -514,12 +514,19 @@ def is_about_file(name: str, answer: Any) -> bool:
 
 def without_actor(answer: Any) -> Any:
     """An answer without the parts that depend on the surface: the audit chain names the actor and hashes the name."""
-    if not isinstance(answer, dict) or "head" not in answer:
+    if not isinstance(answer, dict):
         return answer
-    comparable = answer | {name: answer[name].partition(":")[0] for name in ("head", "checkpoint") if answer.get(name)}
+    nested = {name: without_actor(value) for name, value in answer.items() if isinstance(value, dict)}
+    if "head" not in answer:
+        return answer | nested
+    hashed = [name for name in ("head", "checkpoint") if answer.get(name)]
+    comparable = answer | nested | {name: answer[name].partition(":")[0] for name in hashed}
     if isinstance(answer.get("links"), list):
-        omitted = ("actor", "hash", "previous")
-        comparable["links"] = [{k: v for k, v in link.items() if k not in omitted} for link in answer["links"]]
+        omitted = {"record_verification": ("actor", "hash", "previous", "changes")}  # its row has the head
+        comparable["links"] = [
+            {k: v for k, v in link.items() if k not in omitted.get(link["operation"], ("actor", "hash", "previous"))}
+            for link in answer["links"]
+        ]
     return comparable
 
 

@@ -17,7 +17,7 @@ from backsight.core.market import Bar
 from backsight.core.memory import checkpoints
 from backsight.core.memory.prospective import PlanSource
 from backsight.memory import Memory, open_memory
-from backsight.ops.admin import Verification
+from backsight.services.verification import Verification
 from backsight.store.audit import AUDIT
 from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS

@@ -122,13 +122,10 @@ def test_a_page_of_another_site_may_link_to_an_answer_and_not_embed_it(client: h
     assert client.get(path, headers={**foreign, "sec-fetch-mode": "navigate"}).status_code == 200
 
 
-def test_the_pages_load_nothing_and_name_everything(client: httpx.Client) -> None:
-    for path in ("/", "/api/v1/docs"):
-        page = client.get(path)
-        assert (page.status_code, page.headers["content-security-policy"]) == (200, POLICY)
-        assert not re.search(r"<script|<link|<img|src=|url\(|@import|https?://", page.text)
-    for address in re.findall(r'href="(/[^"]*)"', client.get("/").text):
-        assert client.get(address).status_code == 200, address
+def test_the_page_of_the_api_loads_nothing_and_names_everything(client: httpx.Client) -> None:
+    page = client.get("/api/v1/docs")
+    assert (page.status_code, page.headers["content-security-policy"]) == (200, POLICY)
+    assert not re.search(r"<script|<link|<img|src=|url\(|@import|https?://", page.text)
     for name in OPERATIONS:
         assert f'id="{name}"' in api_page()
 

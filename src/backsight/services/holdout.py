@@ -70,6 +70,7 @@ def holdout_record(view: View, *, strategy_id: str, strategy_name: str, mode: Mo
         if day.day < over and (day.deployment_id, day.day) not in recalled
     )
     closed = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=mode)
+    count = stored_trades.closed_count(view, strategy_id=strategy_id, mode=mode)
     still_open = stored_trades.every_open(view, strategy_name=strategy_name, mode=mode)
     trades = tuple(
         trade
@@ -79,7 +80,7 @@ def holdout_record(view: View, *, strategy_id: str, strategy_name: str, mode: Mo
     currency = _currency(view, {trade.deployment_id for trade in trades})
     if currency is None:
         trades = tuple(replace(trade, pnl=None) for trade in trades)
-    return HoldoutRecord(trades=trades, days=days, recalled_days=len(recalled), closed=len(closed), currency=currency)
+    return HoldoutRecord(trades=trades, days=days, recalled_days=len(recalled), closed=count, currency=currency)
 
 
 def _day(at: datetime) -> date:

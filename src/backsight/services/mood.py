@@ -72,6 +72,50 @@ def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodR
     return account, strategy[-1] if strategy else None
 
 
+def mood_series(
+    view: View, deployment: Deployment, *, since: datetime | None, limit: int
+) -> tuple[list[MoodRow], list[MoodRow]]:
+    """The rows of the account and of the strategy on it that are known in a view, oldest first.
+
+    Of a longer series, every second, third … row, so that about `limit` rows are left, and the last one.
+    """
+    at_start: tuple[MoodRow | None, MoodRow | None] = (None, None)
+    if since is not None:
+        earlier = Horizon(as_of=min(view.as_of, since), seen_at=view.seen_at)
+        at_start = mood_rows(View(view.connection, view.owner, earlier), deployment)
+    ends = mood_rows(view, deployment)
+    steps = [_step(first, last, limit) for first, last in zip(at_start, ends, strict=True)]
+    if view.seen_at is None:
+        names = ("", deployment.strategy_name)
+        account, strategy = (
+            stored.thinned_moods(view, deployment.account_id, name, since=since, step=step)
+            for name, step in zip(names, steps, strict=True)
+        )
+        return account, strategy
+    facts = stored_state.equity_facts(view, deployment.account_id)
+    every = (
+        account_rows(facts, owner_id=view.owner, account_id=deployment.account_id),
+        strategy_moods(view.connection, deployment, seen_at=view.seen_at),
+    )
+    account, strategy = (_thinned(view, rows, since, step) for rows, step in zip(every, steps, strict=True))
+    return account, strategy
+
+
+def _step(first: MoodRow | None, last: MoodRow | None, limit: int) -> int:
+    rows = (0 if last is None else last.n) - (0 if first is None else first.n)
+    return max(1, -(-rows // limit))
+
+
+def _thinned(view: View, rows: Sequence[MoodRow], since: datetime | None, step: int) -> list[MoodRow]:
+    """As `thinned_moods` of the store."""
+    known_then = [row for row in rows if row.known_at <= view.as_of]
+    return [
+        row
+        for row in known_then
+        if (since is None or row.known_at >= since) and row.n % step == known_then[-1].n % step
+    ]
+
+
 def last_known(rows: Sequence[MoodRow], at: datetime) -> MoodRow | None:
     """The last row known at an instant."""
     count = bisect_right(rows, at, key=attrgetter("known_at"))

@@ -293,6 +293,20 @@ def bars_between(
     return [fact.bar for fact in fetch(connection, BARS, statement)]
 
 
+def last_bars_between(
+    view: View, *, symbol: str, interval_seconds: int, since: datetime | None, until: datetime, limit: int
+) -> list[Bar]:
+    """The last bars of a symbol that opened from `since` on and before `until`, as known in a view, oldest first."""
+    opened_from = [] if since is None else [_C.opened_at >= since]
+    statement = (
+        _PRICES.where(*_SERIES, _C.opened_at < until, *opened_from, *prepared_within(BARS))
+        .order_by(_C.opened_at.desc())
+        .limit(limit)
+    )
+    values = parameters(view.owner, view.horizon, symbol=symbol, seconds=interval_seconds)
+    return _bars(reversed(view.connection.execute(statement, values).all()), symbol, interval_seconds)
+
+
 def close_at(view: View, *, symbol: str, interval_seconds: int, at: datetime) -> float | None:
     """The price at an instant: the close of the bar that ended at it or less than a bar before; None in a gap."""
     c, length = BARS.table.c, timedelta(seconds=interval_seconds)

@@ -386,6 +386,15 @@ def _is_after(key: Sequence[Any], place: Sequence[Any]) -> ColumnElement[bool]:
     return tuple_(*key) > tuple_(*values)
 
 
+def trades_of_belief(view: View, belief_id: str) -> list[str]:
+    """Ids of the trades that are evidence for or against a belief and were known in a view."""
+    episodes = EPISODES.table.c
+    joined = EVIDENCE.table.join(EPISODES.table, (episodes.owner_id == _V.owner_id) & (episodes.id == _V.episode_id))
+    known_then = _V.owner_id == view.owner, _V.belief_id == belief_id, _V.known_at <= view.as_of
+    statement = select(episodes.trade_id).select_from(joined).where(*known_then, episodes.trade_id.is_not(None))
+    return list(view.connection.execute(statement).scalars())
+
+
 def beliefs_with_evidence_from(
     connection: Connection, owner: str, episode_id: str
 ) -> list[tuple[EvidenceRecord, BeliefRecord]]:
@@ -830,6 +839,17 @@ def mood_rows_between(
     statement = owned(MOODS, owner, *series, _M.known_at > since, _M.known_at <= until)
     later = fetch(connection, MOODS, statement.order_by(_M.known_at, _M.sequence, _M.id))
     return [*([] if before is None else [before]), *later]
+
+
+def thinned_moods(view: View, account_id: str, strategy: str, *, since: datetime | None, step: int) -> list[MoodRow]:
+    """Every `step`-th row of a strategy on an account that is known in a view, the last one included, oldest first."""
+    last = mood_row(view, account_id, strategy)
+    if last is None:
+        return []
+    series = matching(MOODS, account_id=account_id, strategy_name=strategy)
+    known_then = [_M.known_at <= view.as_of, *([] if since is None else [_M.known_at >= since])]
+    statement = owned(MOODS, view.owner, *series, *known_then, _M.n % step == last.n % step)
+    return fetch(view.connection, MOODS, statement.order_by(_M.known_at, _M.sequence, _M.id))
 
 
 def was_below_drawdown_state(

@@ -63,6 +63,13 @@ def strategy(connection: Connection, owner: str, name: str, version: int | None 
     return latest
 
 
+def strategies(view: View) -> list[Strategy]:
+    """Every saved version of every strategy that was known at a horizon: by name, newest version first."""
+    c = STRATEGIES.table.c
+    statement = owned(STRATEGIES, view.owner, *within(STRATEGIES, view.horizon))
+    return fetch(view.connection, STRATEGIES, statement.order_by(c.name, c.version.desc()))
+
+
 def is_saved(view: View, name: str) -> bool:
     """Whether a version of a strategy with this name was saved by then."""
     statement = owned(STRATEGIES, view.owner, *within(STRATEGIES, view.horizon), *matching(STRATEGIES, name=name))

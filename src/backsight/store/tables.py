@@ -22,6 +22,7 @@ from backsight.store.state import EQUITY
 from backsight.store.strategies import ACCOUNTS, DEPLOYMENTS, STRATEGIES
 from backsight.store.tick_claims import CLAIMS
 from backsight.store.trades import FILLS, MARKS, TRADES
+from backsight.store.verifications import VERIFICATIONS
 
 CURRENT: tuple[Noun[Any], ...] = (
     ACCOUNTS,
@@ -53,6 +54,7 @@ CURRENT: tuple[Noun[Any], ...] = (
     SESSION_EVENTS,
     AGENT_SETTINGS,
     KEYS,
+    VERIFICATIONS,
     USER_FACTS,
     REFERENCES,
     MARKET_EVENTS,

@@ -30,7 +30,7 @@ from backsight.store.trades import TRADES
 from backsight.store.view import View
 
 MAX_BYTES = 128 * 1024 * 1024
-FILE_FORMAT = b"backsight trade columns 2\n".ljust(32)
+FILE_FORMAT = b"backsight trade columns 3\n".ljust(32)
 """Increase the number when the meaning of a column changes."""
 VALUES = (
     "id",
@@ -43,6 +43,8 @@ VALUES = (
     "outcome_value",
     "holding_minutes",
     "entry_equity",
+    "mfe_r",
+    "mae_r",
 )
 """The columns of `TradeRows` before its labels, in the order of its fields."""
 LABELS = (
@@ -137,7 +139,7 @@ def _rows(connection: Connection, statement: Any, values: dict[str, object] | No
     result = connection.execute(statement, values, execution_options={"yield_per": ROWS_AT_ONCE})
     for rows in result.partitions():
         ids, known_at, recorded_at, *columns = zip(*rows, strict=True)
-        closed_at, opened_at, pnl, realized_pnl_usd, outcome, minutes, equity, *labels = columns
+        closed_at, opened_at, pnl, realized_pnl_usd, outcome, minutes, equity, mfe_r, mae_r, *labels = columns
         yield TradeRows(
             id=ids,
             known_at=micros_of(known_at),
@@ -149,6 +151,8 @@ def _rows(connection: Connection, statement: Any, values: dict[str, object] | No
             outcome=outcome,
             minutes=minutes,
             entry_equity=equity,
+            mfe_r=mfe_r,
+            mae_r=mae_r,
             group=zip(*labels[: len(LABELS)], strict=True),
             entry=zip(*labels[len(LABELS) :], strict=True),
         )

@@ -174,8 +174,11 @@ def closed_count(view: View, *, strategy_id: str, mode: Mode) -> int:
 
 
 def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTradeRow]:
-    """Every closed trade of a strategy in a mode, in the order of the closes, as the holdout test needs it."""
-    rows = known(TRADES, view.owner, view.horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
+    """The closed trades of a strategy in a mode that have an arm, in the order of the closes, for the holdout test."""
+    in_arm = known(
+        TRADES, view.owner, view.horizon, lambda c: [*_of_strategy(c, strategy_id, mode), c.memory_arm.is_not(None)]
+    )
+    rows = in_arm.subquery()
     c = rows.c
     statement = select(
         c.id,

@@ -1,4 +1,4 @@
-"""The HTTP server: REST and MCP in one application, within limits, and how it listens, runs and stops."""
+"""The HTTP server: the pages, REST and MCP in one application, within limits, and how it listens, runs and stops."""
 
 import signal
 import socket
@@ -14,19 +14,18 @@ from weakref import WeakKeyDictionary
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from backsight.core.errors import BacksightError, Refused, Unavailable
-from backsight.core.keys import Audience
+from backsight.core.keys import SECRET_BYTES, Audience
 from backsight.services.keys import has_active_key
 from backsight.surfaces import rest
-from backsight.surfaces.access import MCP_PATH, AccessMiddleware, Door
+from backsight.surfaces.access import MCP_PATH, SIGN_IN, AccessMiddleware, Door
 from backsight.surfaces.extras import INSTALL_MCP, has_mcp, require_mcp
-from backsight.surfaces.front_page import front_page
-from backsight.surfaces.html_page import page_response
 from backsight.surfaces.problems import problem_of
 from backsight.surfaces.request_limits import (
     MAX_BODY_BYTES,
@@ -35,6 +34,7 @@ from backsight.surfaces.request_limits import (
     OriginMiddleware,
 )
 from backsight.surfaces.request_log import RequestLogMiddleware, RequestMetrics, WriteLine, no_log
+from backsight.surfaces.web import application as web
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle, Transport
@@ -65,6 +65,8 @@ class HttpOptions:
     tools: tuple[str, ...] | None = None
     keys_required: bool = False
     write_log: WriteLine = field(default=no_log)
+    pages_token: str | None = None
+    """Who signs in to the pages with it is the owner; None: only a key signs in."""
 
     @property
     def is_local(self) -> bool:
@@ -72,13 +74,29 @@ class HttpOptions:
 
 
 def http_application(memory: "Memory", options: HttpOptions | None = None) -> FastAPI:
-    """REST, health and metrics in one application, and MCP if its package is installed."""
+    """The pages, REST, health and metrics in one application, and MCP if its package is installed."""
     options = options or HttpOptions()
     mcp_server, routes = _mcp(memory, options) if has_mcp() else (None, [])
     app = rest.application(memory, lifespan=_lifespan(mcp_server))
     app.router.routes.extend(routes)
-    app.add_api_route("/", lambda: page_response(front_page(mcp=has_mcp())), name="start", include_in_schema=False)
-    return _guarded(app, memory, options)
+    door = _door(memory, options)
+    app.router.routes.extend(web.page_routes(memory, door))
+    app.add_exception_handler(HTTPException, web.pages_for_errors(memory, app.exception_handlers[HTTPException]))
+    return _guarded(app, memory, options, door)
+
+
+def _door(memory: "Memory", options: HttpOptions) -> Door:
+    return Door(
+        memory,
+        mcp_audience=options.mcp_audience,
+        keys_required=options.keys_required or not options.is_local,
+        pages_token=options.pages_token,
+    )
+
+
+def new_pages_token(memory: "Memory") -> str:
+    """A secret that signs the owner in to the pages of one process."""
+    return memory.randomness.random_bytes(SECRET_BYTES).hex()
 
 
 def mcp_application(memory: "Memory", options: HttpOptions) -> FastAPI:
@@ -87,7 +105,7 @@ def mcp_application(memory: "Memory", options: HttpOptions) -> FastAPI:
     mcp_server, routes = _mcp(memory, options)
     app = FastAPI(openapi_url=None, lifespan=_lifespan(mcp_server))
     app.router.routes.extend(routes)
-    return _guarded(app, memory, options)
+    return _guarded(app, memory, options, _door(memory, options))
 
 
 def _mcp(memory: "Memory", options: HttpOptions) -> tuple["McpServer[Any]", list[Any]]:
@@ -114,11 +132,10 @@ def _lifespan(server: "McpServer[Any] | None") -> rest.Lifespan:
     return lifespan
 
 
-def _guarded(app: FastAPI, memory: "Memory", options: HttpOptions) -> FastAPI:
+def _guarded(app: FastAPI, memory: "Memory", options: HttpOptions, door: Door) -> FastAPI:
     """The application with its limits; the first that a request meets is added last."""
     metrics = RequestMetrics()
     _add_reports(app, memory, metrics)
-    door = Door(memory, mcp_audience=options.mcp_audience, keys_required=options.keys_required or not options.is_local)
     app.add_middleware(LoadMiddleware)
     app.add_middleware(BodyMiddleware)
     app.add_middleware(AccessMiddleware, door=door)
@@ -177,10 +194,15 @@ def base_url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def addresses(listener: socket.socket) -> list[str]:
-    """The URLs of REST and MCP, one a line."""
+def addresses(listener: socket.socket, pages_token: str | None = None) -> list[str]:
+    """The URLs of the pages, of REST and of MCP, one a line; the token in the first signs the owner in."""
     url = base_url(listener)
-    return [f"REST  {url}/api/v1/docs", f"MCP   {url}{MCP_PATH}" if has_mcp() else f"MCP   not served; {INSTALL_MCP}"]
+    pages = f"Pages {url}/" if pages_token is None else f"Pages {url}{SIGN_IN}?token={pages_token}"
+    return [
+        pages,
+        f"REST  {url}/api/v1/docs",
+        f"MCP   {url}{MCP_PATH}" if has_mcp() else f"MCP   not served; {INSTALL_MCP}",
+    ]
 
 
 _WAITING: "WeakKeyDictionary[ServerState, OrderedDict[ImpatientProtocol, TimerHandle]]" = WeakKeyDictionary()

@@ -33,6 +33,8 @@ LINE_WIDTH = 140
 SNIPPET_LINES = 6
 REASON_WIDTH = 24
 FINDINGS_SHOWN = 10
+HISTORY_SHOWN = 20
+"""Points of a series that a brief answer shows, the last ones."""
 DAYS_SHOWN = 30
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 
@@ -618,6 +620,71 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "Deployed": (
         _done("Deployed {deployment.strategy_name} as {deployment.name} ({deployment.mode})."),
         Values("deployment", columns("name | strategy: {strategy_name} | version: {strategy_version} | id: {id:id}")),
+    ),
+    "StrategyList": (
+        Line("{message}"),
+        Rows(
+            "strategies",
+            {
+                **columns("strategy: {name}"),
+                "versions": lambda row: ", ".join(str(each.version) for each in row.versions) or "never saved",
+                "deployments": lambda row: ", ".join(each.name for each in row.deployments),
+                "thesis": lambda row: row.versions[0].thesis or "" if row.versions else "",
+            },
+        ),
+    ),
+    "AccountList": (
+        Line("{message}"),
+        Rows(
+            "accounts",
+            {
+                **columns("account: {account.name} | venue: {account.venue} | currency: {account.currency}"),
+                **columns("mode: {account.mode} | positions: {account.position_mode}"),
+                "deployments": lambda row: ", ".join(each.name for each in row.deployments),
+                **columns("id: {account.id:id}"),
+            },
+        ),
+    ),
+    "ComparedExits": (
+        Line("{message}"),
+        Values(
+            "",
+            {
+                "as closed": lambda row: with_unit(row.actual_mean, "R", row.actual_interval),
+                "plain stop and target": lambda row: with_unit(row.plain_mean, "R", row.plain_interval),
+                "difference": lambda row: with_unit(row.difference, "R", row.difference_interval),
+            },
+        ),
+    ),
+    "StateHistory": (
+        Line("{deployment}: {message}"),
+        Rows(
+            lambda answer: answer.account[-HISTORY_SHOWN:],
+            columns(
+                "at | >equity: {equity:.2f} | >drawdown: {drawdown:.1%} | ~>peak: {peak:.2f} |"
+                " >risk appetite: {risk_appetite:.2f}"
+            ),
+            name="account",
+        ),
+        Rows(
+            lambda answer: answer.strategy[-HISTORY_SHOWN:],
+            columns("at | >confidence: {confidence:.2f} | >won in a row: {consecutive_wins}")
+            | columns(">lost in a row: {consecutive_losses}"),
+            name="strategy",
+        ),
+    ),
+    "InstantList": (
+        Line("{message}"),
+        Rows(lambda answer: answer.instants[-HISTORY_SHOWN:], columns("at | changed: {kinds}"), name="instants"),
+    ),
+    "BarList": (
+        Line("{message}"),
+        Rows(
+            lambda answer: answer.bars[-HISTORY_SHOWN:],
+            columns("opened: {opened_at} | >open: {open:price} | >high: {high:price} | >low: {low:price}")
+            | columns(">close: {close:price} | >volume: {volume:.6g}"),
+            name="bars",
+        ),
     ),
     "Deployments": (
         Line("{message}"),
@@ -1244,6 +1311,20 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line(_tampered, "red"),
         Rows("findings", FINDINGS),
         Line("head {head}", "dim"),
+    ),
+    "RecordedVerification": (
+        Line(lambda answer: _intact(answer.verification), "green", when="passed"),
+        Line(lambda answer: _tampered(answer.verification), "red"),
+        Rows("verification.findings", FINDINGS, name="findings"),
+        Line("{record.note}"),
+        Line("head {record.head}", "dim"),
+    ),
+    "LastVerification": (
+        Line("{message}"),
+        Values(
+            "",
+            columns("links since: {links_since} | last of everything: {last_of_everything.known_at} | head"),
+        ),
     ),
     "ExportedData": (
         Line(lambda answer: f"{_rows_in_tables(answer)} of the owner {answer.owner} exported to {answer.path}."),

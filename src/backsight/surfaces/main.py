@@ -85,18 +85,29 @@ KEYS_HELP = "Refuse every call without a key, also on this machine."
 @click.option("--log/--no-log", default=True, help=LOG_HELP)
 @click.pass_context
 def serve(ctx: click.Context, host: str, port: int, audience: Audience, require_keys: bool, log: bool) -> None:
-    """Serve the REST API and MCP over HTTP, on this machine unless told otherwise.
+    """Serve the pages, the REST API and MCP over HTTP, on this machine unless told otherwise.
 
     A caller without a key is the trader. The owner's commands need the owner's key: `backsight keys create`.
     """
-    from backsight.surfaces.http_server import HttpOptions, addresses, http_application, listen, run_http
+    from backsight.surfaces.http_server import (
+        LOOPBACK,
+        HttpOptions,
+        addresses,
+        http_application,
+        listen,
+        new_pages_token,
+        run_http,
+    )
     from backsight.surfaces.request_log import no_log, write_to_stderr
 
     write_log = write_to_stderr if log else no_log
-    options = HttpOptions(host=host, mcp_audience=audience, keys_required=require_keys, write_log=write_log)
     with memory_of(ctx, actor="http") as memory, documents_kept_indexed(memory):
+        token = new_pages_token(memory) if not require_keys and host in LOOPBACK else None
+        options = HttpOptions(
+            host=host, mcp_audience=audience, keys_required=require_keys, write_log=write_log, pages_token=token
+        )
         listener = listen(host, port, memory=memory)
-        click.echo("\n".join(addresses(listener)))
+        click.echo("\n".join(addresses(listener, token)))
         run_http(http_application(memory, options), listener)
 
 
@@ -235,15 +246,23 @@ def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: 
 
 def serve_demo(memory: "Memory", port: int, folder: Path) -> None:
     """Serve the demonstration until Ctrl-C, which ends it with one line."""
-    from backsight.surfaces.http_server import addresses, http_application, listen, run_http
+    from backsight.surfaces.http_server import (
+        HttpOptions,
+        addresses,
+        http_application,
+        listen,
+        new_pages_token,
+        run_http,
+    )
 
+    token = new_pages_token(memory)
     try:
         listener = listen("127.0.0.1", port)
     except Unavailable:
         listener = listen("127.0.0.1", 0)
-    click.echo("\n".join([*addresses(listener), "Stop with Ctrl-C."]))
+    click.echo("\n".join([*addresses(listener, token), "Open the pages in a browser. Stop with Ctrl-C."]))
     try:
-        run_http(http_application(memory), listener)
+        run_http(http_application(memory, HttpOptions(pages_token=token)), listener)
     except KeyboardInterrupt:
         click.echo(f"\nStopped. The demo is in {folder}.")
 

@@ -10,7 +10,7 @@ import anyio
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 
-from backsight.surfaces.access import MCP_PATH, OPEN_PATHS, PREFIX
+from backsight.surfaces.access import MCP_PATH, OPEN_PATHS, PREFIX, is_page_path
 from backsight.surfaces.problems import problem
 
 if TYPE_CHECKING:
@@ -54,7 +54,12 @@ class OriginMiddleware:
             if reason := foreign_origin(headers):
                 await problem("Refused", 403, reason, "origin")(scope, receive, send)
                 return
-            if scope["method"] == "POST" and not is_json(headers.get("content-type", "")):
+            if is_form(headers.get("content-type", "")) and is_page_path(scope["path"]):
+                if not {"origin", "sec-fetch-site"} & set(headers):
+                    reason = "origin: a form comes from a page of this server; a program calls /api/v1"
+                    await problem("Refused", 403, reason, "origin")(scope, receive, send)
+                    return
+            elif scope["method"] == "POST" and not is_json(headers.get("content-type", "")):
                 reason = "content-type: send `Content-Type: application/json`, also without a body"
                 await problem("Invalid", 415, reason, "content-type")(scope, receive, send)
                 return
@@ -93,6 +98,11 @@ def foreign_origin(headers: Headers) -> str | None:
 def is_json(content_type: str) -> bool:
     """Whether a content type is JSON; a form of a web page cannot send it."""
     return content_type.partition(";")[0].strip().lower() == "application/json"
+
+
+def is_form(content_type: str) -> bool:
+    """Whether a content type is that of a form of a web page."""
+    return content_type.partition(";")[0].strip().lower() == "application/x-www-form-urlencoded"
 
 
 class BodyMiddleware:

@@ -24,6 +24,8 @@ def columns_of(*trades: tuple[TradeLabels, int, float | None]) -> ClosedTradeCol
         outcome=[None if group.outcome_unit is None else 1.0 for group, _, _ in trades],
         minutes=[None] * len(trades),
         entry_equity=[None] * len(trades),
+        mfe_r=[None] * len(trades),
+        mae_r=[None] * len(trades),
         group=[group for group, _, _ in trades],
         entry=[("long", None, None, None, None, None, "[]")] * len(trades),
     )

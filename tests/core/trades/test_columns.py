@@ -49,6 +49,8 @@ def rows_of(trades: Sequence[AnyTrade]) -> TradeRows:
         outcome=[trade.pnl for trade in trades],
         minutes=[None] * len(trades),
         entry_equity=[None] * len(trades),
+        mfe_r=[None] * len(trades),
+        mae_r=[None] * len(trades),
         group=[tuple(trade.group) for trade in trades],
         entry=[LONG] * len(trades),
     )

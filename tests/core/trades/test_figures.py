@@ -40,6 +40,8 @@ def columns_of(results: list[tuple[float, float | None, float | None]]) -> Close
         outcome=[r for _, r, _ in results],
         minutes=[minutes for _, _, minutes in results],
         entry_equity=[None] * count,
+        mfe_r=[None] * count,
+        mae_r=[None] * count,
         group=[GROUP._replace(symbol="ETH" if n % 2 else "BTC") for n in range(count)],
         entry=[ENTRY._replace(direction="short", tags="[]") if n % 2 else ENTRY for n in range(count)],
     )

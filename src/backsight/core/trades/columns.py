@@ -73,6 +73,8 @@ class TradeRows(NamedTuple):
     minutes: Sequence[float | None]
     """From the entry to the close."""
     entry_equity: Sequence[float | None]
+    mfe_r: Sequence[float | None]
+    mae_r: Sequence[float | None]
     group: Iterable[tuple[Any, ...]]
     """The fields of each trade's `TradeLabels`."""
     entry: Iterable[tuple[Any, ...]]
@@ -93,6 +95,10 @@ class ClosedTradeColumns:
     outcome: Floats
     minutes: Floats
     entry_equity: Floats
+    mfe_r: Floats
+    """How far the trade went in its favour, in R."""
+    mae_r: Floats
+    """How far the trade went against it, in R."""
     group: NDArray[np.uint32]
     """The place of a trade's group in `groups`."""
     entry: NDArray[np.uint32]
@@ -123,6 +129,8 @@ EMPTY = ClosedTradeColumns(
     outcome=np.empty(0),
     minutes=np.empty(0),
     entry_equity=np.empty(0),
+    mfe_r=np.empty(0),
+    mae_r=np.empty(0),
     group=np.empty(0, np.uint32),
     entry=np.empty(0, np.uint32),
 )
@@ -165,6 +173,8 @@ def _encoded(rows: TradeRows, groups: dict[TradeLabels, int], entries: dict[Entr
         "outcome": np.array(rows.outcome, np.float64),
         "minutes": np.array(rows.minutes, np.float64),
         "entry_equity": np.array(rows.entry_equity, np.float64),
+        "mfe_r": np.array(rows.mfe_r, np.float64),
+        "mae_r": np.array(rows.mae_r, np.float64),
         "group": _coded(rows.group, groups, TradeLabels._make, len(rows.id)),
         "entry": _coded(rows.entry, entries, EntryLabels._make, len(rows.id)),
     }

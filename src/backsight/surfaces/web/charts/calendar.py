@@ -1,0 +1,80 @@
+"""A calendar of days: the sign and size of each day's result; a day opens its trades."""
+
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from itertools import groupby
+
+from markupsafe import Markup
+
+from backsight.surfaces.web.charts.drawing import WIDE, ChartRow, SvgChart, both, drawing, element
+
+CELL = 13
+LEVELS = 4
+
+
+def calendar_chart(
+    name: str, results: Mapping[date, float], *, text_of: Callable[[float], str], link: Callable[[date], str]
+) -> SvgChart:
+    """Weeks as columns and weekdays as rows; a gain is filled, a loss is an outline, the more the darker."""
+    days = sorted(results)
+    largest = max(map(abs, results.values()), default=0.0) or 1.0
+
+    def draw(width: int) -> Markup:
+        return _draw(width, days, results, largest, text_of, link)
+
+    wide, narrow = both(draw)
+    first = _monday(days[-1]) - timedelta(weeks=_weeks_shown(WIDE) - 1)
+    drawn = [day for day in reversed(days) if day >= first]
+    rows = tuple(ChartRow(cells=(f"{day:%Y-%m-%d}", text_of(results[day]))) for day in drawn)
+    note = "A filled day gained, an outlined one lost; the darker, the more."
+    return SvgChart(name=name, wide=wide, narrow=narrow, headings=("day", "result"), rows=rows, note=note)
+
+
+def _draw(
+    width: int,
+    days: list[date],
+    results: Mapping[date, float],
+    largest: float,
+    text_of: Callable[[float], str],
+    link: Callable[[date], str],
+) -> Markup:
+    weeks_shown = _weeks_shown(width)
+    monday = _monday(days[-1]) - timedelta(weeks=weeks_shown - 1)
+    parts = [
+        element("text", text, x=0, y=28 + CELL * row, class_="axis") for row, text in ((0, "Mo"), (2, "We"), (4, "Fr"))
+    ]
+    shown = [day for day in days if day >= monday]
+    for day in shown:
+        value = results[day]
+        column, row = (_monday(day) - monday).days // 7, day.weekday()
+        level = max(1, round(LEVELS * abs(value) / largest)) if value else 0
+        box = element(
+            "rect",
+            [element("title", f"{day:%Y-%m-%d}: {text_of(value)}")],
+            x=28 + CELL * column,
+            y=18 + CELL * row,
+            width=CELL - 2,
+            height=CELL - 2,
+            class_=f"day {'gain' if value > 0 else 'loss'} level{level}",
+        )
+        parts.append(element("a", [box], href=link(day), tabindex="-1"))
+    for number, ((year, month), group) in enumerate(
+        groupby(_weeks(monday, days[-1]), key=lambda each: (each.year, each.month))
+    ):
+        first = next(group)
+        if number and (first - monday).days // 7 + 3 <= weeks_shown:
+            text = f"{first:%b}" if month != 1 else str(year)
+            parts.append(element("text", text, x=28 + CELL * ((first - monday).days // 7), y=10, class_="axis"))
+    return drawing(width, 24 + 7 * CELL, parts)
+
+
+def _weeks_shown(width: int) -> int:
+    return (width - 40) // CELL
+
+
+def _monday(day: date) -> date:
+    return day - timedelta(days=day.weekday())
+
+
+def _weeks(monday: date, last: date) -> list[date]:
+    return [monday + timedelta(weeks=number) for number in range((last - monday).days // 7 + 1)]

@@ -1,0 +1,195 @@
+"""A request for a page: who asks, what the address says, and how an answer becomes HTML."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse, Response
+
+from backsight import __version__
+from backsight.core.errors import BacksightError, Invalid
+from backsight.core.strategies import Deployment
+from backsight.surfaces.layouts import brief_of
+from backsight.surfaces.values import text_of
+from backsight.surfaces.web import numbers
+from backsight.surfaces.web.state import EVERY, PERIODS, BarState, short_instant
+from backsight.surfaces.web.visible_text import as_typed, finalize, markdown
+
+if TYPE_CHECKING:
+    from backsight.memory import Memory
+
+T = TypeVar("T", bound=str)
+PAGES = {
+    "/": "Overview",
+    "/trades": "Trades",
+    "/prompt": "What it sees",
+    "/recall": "Recall",
+    "/decisions": "Decisions",
+    "/lessons": "Lessons",
+    "/mind": "Mind",
+    "/documents": "Documents",
+    "/facts": "Facts",
+    "/status": "Health",
+}
+"""The pages in the order of the menu; the page of one trade is below `/trades`."""
+SLIDER_STOPS = 120
+
+
+@cache
+def environment() -> Environment:
+    """The templates: text is escaped, a missing value is an error, hidden characters are shown."""
+    templates = Environment(
+        loader=PackageLoader("backsight.surfaces.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals.update(pages=PAGES, version=__version__, periods=PERIODS, every=EVERY, units=numbers.UNIT_LABELS)
+    templates.filters.update(
+        signed=numbers.signed,
+        plain=numbers.plain,
+        share=numbers.share,
+        price=numbers.price,
+        interval=numbers.interval,
+        time=numbers.time_tag,
+        day=numbers.day_text,
+        holding=numbers.holding,
+        short=numbers.short,
+        instant=short_instant,
+        markdown=markdown,
+        text=text_of,
+        typed=as_typed,
+        words=lambda text: str(text).replace("_", " "),
+        brief=lambda answer: brief_of(answer).parts,
+        kind=lambda value: type(value).__name__,
+    )
+    return templates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """A request with its caller's memory, the state in its address, and its further parameters."""
+
+    memory: "Memory"
+    path: str
+    state: BarState
+    query: Mapping[str, str]
+    form: Mapping[str, str] = field(default_factory=dict)
+    is_owner: bool = False
+    """Whether the caller may do what only the owner may."""
+    is_public: bool = False
+    """Whether anyone may ask: nothing of the store is shown."""
+    fragment: str | None = None
+    """The name of the part of the page that is asked for; None for all of it."""
+
+    @property
+    def when(self) -> dict[str, Any]:
+        return self.state.when
+
+    @property
+    def since(self) -> datetime | None:
+        return self.state.since(self.memory.clock.now())
+
+    def number(self, name: str, default: float | None = None) -> float | None:
+        """A parameter as a number."""
+        text = self.query.get(name, "").strip().replace("−", "-")
+        if not text:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            raise Invalid(f"{text[:40]!r} is not a number; give one like 1.5", field=name) from None
+        if value != value or value in (float("inf"), float("-inf")):
+            raise Invalid("is not a finite number; give one like 1.5", field=name)
+        return value
+
+    def text(self, name: str) -> str | None:
+        """A parameter as text; None if it is empty."""
+        return self.query.get(name, "").strip() or None
+
+    def choice(self, name: str, choices: Iterable[T]) -> T | None:
+        """A parameter that is one of some values; None if it is none of them."""
+        return next((each for each in choices if each == self.text(name)), None)
+
+    def link(self, path: str, /, **more: object) -> str:
+        return self.state.link(path, **more)
+
+    def here(self, **more: object) -> str:
+        """The address of this page with some parameters changed."""
+        own = {name: value for name, value in self.query.items() if name not in OF_THE_BAR and name != "fragment"}
+        return self.state.link(self.path, **{**own, **more})
+
+    def with_deployment(self) -> "PageRequest":
+        """The same request about one deployment: the named one, else the one that traded last."""
+        if self.state.deployment not in (None, EVERY):
+            return self
+        latest = self._latest_deployment()
+        return self if latest is None else replace(self, state=replace(self.state, deployment=latest.name))
+
+    def _latest_deployment(self) -> Deployment | None:
+        mode = self.state.mode
+        deployments = [each for each in self.deployments() if mode in (None, each.mode)]
+        last = self.memory.list_trades(mode=mode or "all", limit=1, **self.when).trades
+        by_id = {each.id: each for each in deployments}
+        return by_id.get(last[0].deployment_id) if last else next(iter(deployments), None)
+
+    def deployments(self) -> list[Deployment]:
+        """The deployments as of the page's instant, by name."""
+        strategies = self.memory.list_strategies(**self.when).strategies
+        return sorted((each for strategy in strategies for each in strategy.deployments), key=lambda each: each.name)
+
+    @property
+    def deployment(self) -> dict[str, Any]:
+        """The deployment as an argument of a query; empty for all."""
+        name = self.state.deployment
+        return {} if name in (None, EVERY) else {"deployment": str(name)}
+
+    def render(self, template: str, /, *, status: int = 200, title: str = "", **values: Any) -> Response:
+        """The page, or one part of it, as HTML."""
+        text = (
+            environment()
+            .get_template(template)
+            .render(
+                page=self,
+                link=self.link,
+                here=self.here,
+                state=self.state,
+                query=self.query,
+                title=title or PAGES.get(self.path, ""),
+                bar=None if self.fragment or self.is_public else self.bar(),
+                **values,
+            )
+        )
+        return HTMLResponse(text, status_code=status)
+
+    def bar(self) -> dict[str, Any]:
+        """What the bar offers: the deployments, and the instants of the slider up to the page's own instant."""
+        deployments = self.deployments()
+        names = {name for each in deployments for name in (each.id, each.name)}
+        of_deployment = self.deployment if self.state.deployment in names else {}
+        instants = self.memory.list_instants(**of_deployment, **self.when, limit=SLIDER_STOPS).instants
+        return {
+            "deployments": deployments,
+            "modes": sorted({each.mode for each in deployments}),
+            "instants": [each.at for each in instants],
+        }
+
+
+OF_THE_BAR = frozenset({"deployment", "mode", "unit", "period", "as_of"})
+
+
+def error_page(page: PageRequest, error: BacksightError) -> Response:
+    """The page that says what went wrong and what to do."""
+    safe = replace(page, state=BarState(), query={}, fragment=None)
+    return safe.render("error.html", status=error.status, title=error.kind, error=error)
+
+
+def safe_markup(text: str) -> Markup:
+    """Markup that charts made: their texts are escaped there."""
+    return Markup(text)  # noqa: S704 (charts escape every text)

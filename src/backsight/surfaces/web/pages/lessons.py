@@ -1,0 +1,61 @@
+"""Lessons: what did it learn, and does it help?"""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from backsight.core.reflection.notes import NoteView
+from backsight.surfaces.web.charts.drawing import SvgChart
+from backsight.surfaces.web.charts.ranges import Group, range_chart
+from backsight.surfaces.web.differences import differences
+from backsight.surfaces.web.page import PageRequest
+
+LIMIT = 50
+
+
+def show(page: PageRequest) -> Response:
+    page = page.with_deployment()
+    own = next((each for each in page.deployments() if page.state.deployment in (each.name, each.id)), None)
+    if own is None:
+        return page.render("empty_lessons.html", title="Lessons")
+    strategy: dict[str, Any] = {"strategy_name": own.strategy_name, "mode": own.mode, **page.when}
+    listed = page.memory.list_lessons(deployment=own.id, limit=LIMIT, **page.when)
+    compared = page.memory.compare_lessons(**strategy)
+    first, second = _pair(page, listed.notes)
+    return page.render(
+        "lessons.html",
+        title="Lessons",
+        own=own,
+        active=next((note for note in listed.notes if note.status == "active" and note.deployment_id), None),
+        listed=listed,
+        compared=compared,
+        chart=comparison_chart(compared.comparison),
+        help=page.memory.does_memory_help(**strategy),
+        proposals=page.memory.list_proposals(deployment=own.id, **page.when).proposals[::-1],
+        first=first,
+        second=second,
+        difference=differences(first.lessons_text, second.lessons_text) if first and second else [],
+    )
+
+
+def _pair(page: PageRequest, notes: tuple[NoteView, ...]) -> tuple[NoteView | None, NoteView | None]:
+    """The two revisions that the address names, else the last two."""
+    by_id = {note.id: note for note in notes}
+    chosen = [by_id.get(page.query.get(name, "")) for name in ("first", "second")]
+    if all(chosen):
+        return chosen[0], chosen[1]
+    own = [note for note in notes if note.deployment_id is not None]
+    return (own[1], own[0]) if len(own) > 1 else (None, None)
+
+
+def comparison_chart(comparison: Any) -> SvgChart | None:
+    """The difference of each revision to no lessons, with its interval."""
+    groups = [
+        Group(label=f"{each.lessons_hash[:8]}", n=each.trades, mean=each.difference, bounds=each.interval)
+        for each in comparison.revisions
+        if each.lessons_hash is not None and each.difference is not None
+    ]
+    if not groups:
+        return None
+    suffix = "R" if comparison.unit == "R" else ""
+    return range_chart("Mean outcome under each revision, minus that without lessons.", groups, suffix=suffix)

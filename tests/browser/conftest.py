@@ -1,0 +1,47 @@
+"""A browser, and the pages of a small demo, an empty store and a store of hostile text."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from backsight.memory import open_memory
+from backsight.surfaces.demo import DemoFolder, fill_folder
+from browser_support import CHROMIUM, served, signed_in
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("NO CHROMIUM: the tests of the pages in a browser are skipped; install chromium")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoFolder:
+    place = DemoFolder(path=tmp_path_factory.mktemp("demo"))
+    fill_folder(place, seed=7, days=90)
+    return place
+
+
+@pytest.fixture(scope="session")
+def demo_url(demo: DemoFolder) -> Iterator[str]:
+    with demo.open() as memory, served(memory) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def empty_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = tmp_path_factory.mktemp("empty") / "store.db"
+    with open_memory(f"sqlite:///{path}", owner="ana") as memory, served(memory) as url:
+        yield url
+
+
+@pytest.fixture
+def page(browser: Browser, demo_url: str) -> Iterator[Page]:
+    opened = signed_in(browser, demo_url)
+    yield opened
+    opened.context.close()

@@ -1,0 +1,207 @@
+"""Every page and interaction in a real browser: reading, keys, forms, without scripts, narrow, dark, and by axe."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+from browser_support import signed_in
+
+PATHS = [
+    "/",
+    "/trades",
+    "/trades/ID",
+    "/prompt",
+    "/recall?direction=long&regime=trending_up",
+    "/decisions",
+    "/decisions/ID",
+    "/lessons",
+    "/mind",
+    "/documents?q=daily+loss&path=TRADING_MANUAL.md&lines=3-5",
+    "/facts",
+    "/status",
+    "/sign-in",
+    "/no-such-page",
+]
+NARROW: ViewportSize = {"width": 375, "height": 800}
+
+
+def address(page: Page, url: str, path: str) -> str:
+    """The address of a path; ID is that of the first row of its list."""
+    if not path.endswith("/ID"):
+        return url + path
+    page.goto(url + path.removesuffix("/ID"))
+    link = page.locator(f"table.list a[href^='{path.removesuffix('ID')}']").first.get_attribute("href")
+    return f"{url}{link}"
+
+
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", None), ("dark", None), ("light", NARROW)])
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(
+    browser: Browser, demo_url: str, empty_url: str, scheme: str, viewport: ViewportSize | None
+) -> None:
+    axe = Axe()
+    options = {"color_scheme": scheme, **({"viewport": viewport} if viewport else {})}
+    for url in (demo_url, empty_url):
+        page = signed_in(browser, url, **options)
+        for path in PATHS:
+            if url == empty_url and "ID" in path:
+                continue
+            page.goto(address(page, url, path))
+            if viewport:
+                page.set_viewport_size(viewport)
+            assert axe.run(page).violations_count == 0, (path, axe.run(page).generate_report())
+            for width in (375, 768) if viewport else (1280,):
+                page.set_viewport_size({"width": width, "height": 800})
+                beyond = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert beyond <= 0, (path, width, beyond)
+        page.context.close()
+
+
+def test_no_request_leaves_the_host_and_the_policy_refuses_nothing_of_ours(browser: Browser, demo_url: str) -> None:
+    page, requests, messages = signed_in(browser, demo_url), [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: messages.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    for path in PATHS[:-1]:
+        response = page.goto(address(page, demo_url, path))
+        assert response is not None
+        page.wait_for_load_state("networkidle")
+        policy = response.headers["content-security-policy"]
+        assert "require-trusted-types-for 'script'; trusted-types 'none'" in policy
+        assert "unsafe" not in policy
+    assert [each for each in requests if not each.startswith(demo_url)] == []
+    assert messages == []
+    page.context.close()
+
+
+def test_every_page_reads_and_every_form_posts_without_scripts(browser: Browser, demo_url: str) -> None:
+    page = signed_in(browser, demo_url, java_script_enabled=False)
+    for path in PATHS[:-1]:
+        response = page.goto(address(page, demo_url, path))
+        assert response is not None
+        assert response.status == 200, path
+        assert page.locator("h1").count() == 1
+    page.goto(address(page, demo_url, "/trades/ID"))
+    page.fill("textarea[name=reflection]", "Entered late.")
+    page.click("text=Annotate")
+    expect(page.locator(".prose", has_text="Entered late.")).to_be_visible()
+    page.goto(f"{demo_url}/status")
+    page.click("text=Verify now")
+    expect(page.locator("#verification")).to_contain_text("Verif")
+    page.goto(f"{demo_url}/")
+    page.click("#earlier")
+    assert "as_of=" in page.url
+    page.click("nav >> text=Trades")
+    assert "as_of=" in page.url
+    page.context.close()
+
+
+def test_the_slider_moves_the_whole_page(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/")
+    slider = page.locator("#slider")
+    expect(slider).to_be_visible()
+    slider.focus()
+    with page.expect_navigation():
+        slider.press("Home")
+    assert "as_of=" in page.url
+    expect(page.locator("footer")).to_contain_text("nothing later")
+
+
+def test_a_walk_by_keyboard(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/trades")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    first = page.locator("tr.selected a").get_attribute("href")
+    page.keyboard.press("k")
+    assert page.locator("tr.selected a").get_attribute("href") != first
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/trades/"))
+    chart = page.locator("#prices")
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    expect(chart.locator("output")).to_contain_text("close")
+    with page.expect_response(re.compile("fragment=chart")):
+        page.keyboard.press("+")
+    page.wait_for_url(re.compile("from="))
+    page.goto(demo_url + "/documents")
+    page.keyboard.press("/")
+    expect(page.locator("#search")).to_be_focused()
+    page.goto(demo_url + "/prompt")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(re.compile("as_of="))
+
+
+def test_every_stop_of_the_tab_key_shows_its_focus_and_a_chart_is_one_stop(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/")
+    stops = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(
+            "(() => { const e = document.activeElement; const s = getComputedStyle(e);"
+            " return [e.tagName, e.id, e.closest('svg') !== null, s.outlineStyle] })()"
+        )
+        stops.append(stop)
+        if stop[0] == "BODY":
+            break
+    assert [stop[1] for stop in stops if stop[0] == "FIGURE"] == ["equity", "days"]
+    assert not any(stop[2] for stop in stops)
+    assert all(stop[3] != "none" for stop in stops if stop[0] != "BODY")
+
+
+def test_brushing_filters_the_table(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/trades")
+    before = page.locator("#table tbody tr").count()
+    area = page.locator("#scatter .wide .brush")
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5)
+    with page.expect_response(re.compile("fragment=table")):
+        page.mouse.up()
+    page.wait_for_url(re.compile("mae_r_from"))
+    assert page.locator("#table tbody tr").count() < before
+
+
+def test_changing_the_context_moves_the_ranks(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/recall")
+    before = page.locator("#results").inner_text()
+    with page.expect_response(re.compile("fragment=results")):
+        page.select_option("select[name=regime]", "volatile")
+    page.wait_for_url(re.compile("regime=volatile"))
+    assert page.locator("#results").inner_text() != before
+    page.locator("#results a", has_text="why").first.click()
+    expect(page.locator("h1")).to_contain_text("Why this memory")
+
+
+def test_verification_runs_in_the_background(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/status")
+    page.check("input[name=everything]")
+    page.click("text=Verify now")
+    expect(page.locator("#verification")).to_contain_text("nothing was changed", timeout=20_000)
+
+
+def test_times_are_in_the_zone_of_the_viewer_with_utc_on_hover(browser: Browser, demo_url: str) -> None:
+    page = signed_in(browser, demo_url, timezone_id="Asia/Tokyo")
+    page.goto(demo_url + "/trades")
+    time = page.locator("#table time").first
+    assert time.get_attribute("title") != f"{time.inner_text()}:00 UTC"
+    expect(page.locator("#zone")).to_contain_text("Asia/Tokyo")
+    page.context.close()
+
+
+@pytest.fixture
+def stranger(browser: Browser, demo_url: str) -> Iterator[Page]:
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+def test_without_signing_in_one_reads_and_writes_nothing(stranger: Page, demo_url: str) -> None:
+    stranger.goto(address(stranger, demo_url, "/trades/ID"))
+    stranger.fill("textarea[name=reflection]", "Mine.")
+    stranger.click("text=Annotate")
+    expect(stranger.locator("h1")).to_contain_text("Refused")
