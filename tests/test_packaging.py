@@ -60,7 +60,7 @@ def try_demo(programs: Path, folder: Path, **environment: str) -> None:
     assert where.startswith(str(folder))
     demo: list[str | Path] = [programs / "backsight", "demo", "--days", "5", "--no-serve", "--json"]
     described = json.loads(run(*demo, folder=empty, **environment))
-    assert described["run"]["ticks"] > 0
+    assert described["backtest"]["ticks"] > 0
     assert run(programs / "backsight", "--version", folder=empty, **environment).strip().endswith(backsight.__version__)
 
 

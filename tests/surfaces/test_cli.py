@@ -200,7 +200,7 @@ def test_a_noun_without_a_verb_runs_its_usual_operation(store: str) -> None:
     assert run("state", url=store).stdout == run("state", "get-agent", url=store).stdout
     recalled = run("recall", "XAUUSD", "--limit", "3", url=store).stdout
     assert "Q: outcome, Sim: similarity, Rec: recency, Conf: confidence, Aff: mood" in recalled
-    assert run("deployments", url=store).stdout.startswith("1 deployment.")
+    assert run("deployments", url=store).stdout.startswith("1 deployment, by name.")
     assert "live: 1 trade, 0 decisions" in run("status", url=store).stdout
     assert "create " in run("plans", "--help", url=store).stdout
 

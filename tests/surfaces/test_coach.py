@@ -153,7 +153,7 @@ def test_five_sessions_of_a_coach(memory: Memory, clock: FakeClock) -> None:
         assert result.is_error
         with pytest.raises(MCPError, match="No tool 'remember_trade'"):
             await coach.client.call_tool("remember_trade", {})
-        with pytest.raises(MCPError, match="No resource"):
+        with pytest.raises(MCPError, match="no resource"):
             await coach.client.read_resource("facts://bob")
         prompt = await coach.client.get_prompt("coach", {"question": "How did I do?"})
         text = prompt.messages[0].content.text  # type: ignore[union-attr]

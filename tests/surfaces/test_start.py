@@ -65,7 +65,7 @@ OPENING = """
     services.query_vectors services.runs_in_progress
     store.audit store.compression store.database store.mapping store.reading
     store.row_security store.schema store.search store.search.slot store.transaction store.transaction_state
-    store.view
+    store.heads_file store.view
 """
 READING_TRADES = """
     ops.trades_pages services.deployments services.id_prefixes services.paging store.memories store.strategies

@@ -147,6 +147,8 @@ def _row(number: int, fields: Mapping[str, Any], zone: tzinfo | None) -> EventRo
     try:
         title = flat(str(_value(fields, "title") or ""))[:MOST_TITLE]
         kind_text = _value(fields, "kind")
+        if not title and kind_text is None:
+            raise Invalid("neither a title nor a kind; give a column title or kind", field="title")
         kind = kind_from_title(title) if kind_text is None else checked_kind(str(kind_text))
         source_id = _value(fields, "source_id")
         return EventRow(

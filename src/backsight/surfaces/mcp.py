@@ -51,7 +51,6 @@ from backsight.surfaces.access import CALLER
 from backsight.surfaces.detail import ceiling_of, split_detail
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
 from backsight.surfaces.layouts import brief_of
-from backsight.surfaces.mcp_profile import coach_preamble
 from backsight.surfaces.mcp_resources import TEXT, ResourceText, is_template, read_resource, resources_for
 from backsight.surfaces.mcp_tools import tool_list, tools_for
 
@@ -163,7 +162,11 @@ def _prompt_text(memory: Memory, offer: Offer, params: GetPromptRequestParams) -
         text = filled_prompt(params.name, offer.prompts, params.arguments or {})
     except BacksightError as error:
         raise MCPError(code=INVALID_PARAMS, message=error.message) from None
-    return f"{coach_preamble(memory)}\n\n{text}" if params.name == "coach" else text
+    if params.name != "coach":
+        return text
+    from backsight.surfaces.mcp_profile import coach_preamble  # its services are slow to import
+
+    return f"{coach_preamble(memory)}\n\n{text}"
 
 
 def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:

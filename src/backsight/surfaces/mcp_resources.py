@@ -10,7 +10,6 @@ from backsight.core.errors import NotFound
 from backsight.memory import OPERATIONS, Memory
 from backsight.surfaces.detail import ceiling_of
 from backsight.surfaces.layouts import brief_of
-from backsight.surfaces.mcp_profile import profile_text
 
 PLACEHOLDER = re.compile(r"\\\{(\w+)\\\}")
 TEXT = "text/plain"
@@ -27,6 +26,12 @@ class ResourceText(NamedTuple):
     """Makes the text from the operation's answer; None: the brief answer."""
     read: Callable[[Memory], str] | None = None
     """Reads the text itself; the operation is not called."""
+
+
+def _profile(memory: Memory) -> str:
+    from backsight.surfaces.mcp_profile import profile_text  # its services are slow to import
+
+    return profile_text(memory)
 
 
 RESOURCES: Mapping[str, ResourceText] = {
@@ -47,7 +52,7 @@ RESOURCES: Mapping[str, ResourceText] = {
         "profile",
         "What the owner told you before: preferences, limits, goals. Read it first.",
         "remember",
-        read=profile_text,
+        read=_profile,
     ),
 }
 """The resources by their address. The names in braces are arguments of the query."""

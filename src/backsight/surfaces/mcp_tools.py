@@ -15,9 +15,9 @@ from backsight.surfaces.detail import DETAILS
 from backsight.surfaces.layouts import brief_schema
 
 DETAIL = {"enum": list(DETAILS), "type": "string", "description": "full: every field."}
-UNLISTED = frozenset({"seen_at"})
+UNLISTED = frozenset({"seen_at", "by", "label", "between", "belief", "count", "result", "with_calls"})
 """Arguments that are accepted from every audience but listed for the owner only: an agent asks what was known, not when
-this store was told."""
+this store was told, and the filters of the pages would cost it tokens in every session."""
 
 
 def tools_for(audience: Audience, *, workspace: bool = True, chosen: Iterable[str] | None = None) -> Operations:
