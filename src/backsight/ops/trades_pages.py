@@ -63,9 +63,9 @@ class TradeRead:
 def list_trades(
     ctx: Context,
     *,
-    symbol: Annotated[Symbol | None, "Only trades in this instrument."] = None,
+    symbol: Annotated[Symbol | None, "Only in this instrument."] = None,
     strategy_name: Annotated[Name | None, "Only trades of this strategy."] = None,
-    deployment: Annotated[Key | None, "Only trades of this deployment, by name or id."] = None,
+    deployment: Annotated[Key | None, "Only of this deployment, by name or id."] = None,
     direction: Annotated[Direction | None, "Only trades in this direction."] = None,
     mode: Annotated[
         ModeChoice | None,
@@ -79,14 +79,14 @@ def list_trades(
     label: Annotated[Loose | None, "A label of break_down."] = None,
     between: Annotated[JsonObject | None, 'Bounds, like {"mae_r": [-1, -0.5]}.'] = None,
     belief: Annotated[Key | None, "Only evidence of this belief, by id."] = None,
-    order: Annotated[TradeOrder, "best, worst: by money."] = "newest",
+    order: Annotated[TradeOrder, "By money or time."] = "newest",
     count: Annotated[Flag, "Count all that match."] = False,
     limit: Annotated[Limit, "The most trades to return."] = 20,
     cursor: Annotated[Cursor | None, "The next_cursor of the previous page."] = None,
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> TradePage:
-    """List closed or open trades, newest first unless told otherwise, one page at a time."""
+    """List closed or open trades, one page at a time."""
     if (by is None) != (label is None):
         raise Invalid("give both `by` and `label`, or neither", field="label" if label is None else "by")
     horizon = ctx.horizon(as_of, seen_at)
