@@ -73,7 +73,9 @@ def record(memory: Memory, *, as_of: datetime) -> HoldoutRecord:
     with memory.reading() as connection:
         view = memory.view(connection, as_of)
         strategy = memory.get_my_deployments().deployments[0].deployment
-        return holdout_record(view, strategy_id=strategy.strategy_id, strategy_name="VolBreakout", mode="live")
+        columns = memory.database.trade_images.at(view)
+        subject: dict[str, Any] = {"strategy_id": strategy.strategy_id, "strategy_name": "VolBreakout", "mode": "live"}
+        return holdout_record(view, columns, **subject)
 
 
 def test_days_without_a_trade_are_in_the_record_once_they_are_over(

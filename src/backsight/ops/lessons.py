@@ -219,7 +219,7 @@ def reflect(
         view = ctx.view(connection, as_of, seen_at)
         target = the_deployment(view, deployment)
         if dry_run:
-            return reflect_dry_run(view, target)
+            return reflect_dry_run(view, ctx.database.trade_images.at(view), target)
     return reflect_now(ctx, target, at=ctx.now)
 
 
@@ -279,7 +279,8 @@ def list_lessons(
         notes = stored.notes(view, strategy_id=strategy_id, deployment_id=deployment_id)
         reflections = stored.reflections(view, limit=limit, strategy_id=strategy_id, deployment_id=deployment_id)
         in_mode = {each.mode: each for each in deployments if each.strategy_id == strategy_id}
-        watched = tuple(read_watch_list(view, each) for _, each in sorted(in_mode.items()))
+        columns = ctx.database.trade_images.at(view)
+        watched = tuple(read_watch_list(view, columns, each) for _, each in sorted(in_mode.items()))
     return LessonList(
         notes=tuple(notes[:limit]),
         attempts=tuple(map(_attempt_view, reflections)),
@@ -309,15 +310,14 @@ def compare_lessons(
     # These modules need NumPy.
     from backsight.core.reflection.day_bootstrap import compare_revisions
     from backsight.core.reflection.trades_under_lessons import trades_under_lessons
-    from backsight.core.trades.columns import known_trades
+    from backsight.core.trades.columns import trades_of_strategy
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         strategy_id = _strategy_id(view, strategy_name)
         scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
         columns = ctx.database.trade_images.at(view)
-    key = strategy_id, scope.mode
-    rows = known_trades(columns, view.horizon, lambda group: (group.strategy_id, group.mode) == key)
+    rows = trades_of_strategy(columns, view.horizon, strategy_id=strategy_id, mode=scope.mode)
     comparison = compare_revisions(trades_under_lessons(columns, rows))
     return ComparedLessons(
         strategy_name=strategy_name,
@@ -351,7 +351,8 @@ def does_memory_help(
         view = ctx.view(connection, as_of, seen_at)
         strategy_id = _strategy_id(view, strategy_name)
         scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
-        record = holdout_record(view, strategy_id=strategy_id, strategy_name=strategy_name, mode=scope.mode)
+        columns = ctx.database.trade_images.at(view)
+        record = holdout_record(view, columns, strategy_id=strategy_id, strategy_name=strategy_name, mode=scope.mode)
     return MemoryHelp(
         strategy_name=strategy_name,
         mode=scope.mode,
@@ -435,9 +436,10 @@ def review_period(
     if end < EPOCH:
         raise Invalid(f"{format_instant(end)} is before 1970; give a later instant", field="ending")
     with ctx.reading() as connection:
-        target = the_deployment(ctx.view(connection, end, seen_at), deployment)
-        record, evidence = read_period(connection, target, period, end, seen_at=seen_at)
-        note = stored.active_note(ctx.view(connection, end, seen_at), target.id)
+        view = ctx.view(connection, end, seen_at)
+        target = the_deployment(view, deployment)
+        record, evidence = read_period(view, ctx.database.trade_images.at(view), target, period)
+        note = stored.active_note(view, target.id)
     best, worst = best_and_worst(record.trades)
     return PeriodReview(
         deployment=target.name,

@@ -261,7 +261,7 @@ def _memory_help(trades: KnownTrades, deployments: Sequence[Deployment]) -> str:
 
     first = deployments[0]
     record = holdout_record(
-        trades.view, strategy_id=first.strategy_id, strategy_name=first.strategy_name, mode=first.mode
+        trades.view, trades.columns, strategy_id=first.strategy_id, strategy_name=first.strategy_name, mode=first.mode
     )
     return analyse_holdout(record.trades, record.days, recalled_days=record.recalled_days).sentence
 

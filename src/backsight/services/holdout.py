@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from backsight.core.holdout import MemoryArm, memory_arm
 from backsight.core.instants import Horizon
@@ -18,6 +19,9 @@ from backsight.store import decisions as stored_decisions
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
+
+if TYPE_CHECKING:
+    from backsight.core.trades.columns import ClosedTradeColumns
 
 JUST_BEFORE = timedelta(microseconds=1)
 WITHHELD = (
@@ -57,8 +61,12 @@ class HoldoutRecord:
     """The currency of the accounts; None without trades, or if there are several."""
 
 
-def holdout_record(view: View, *, strategy_id: str, strategy_name: str, mode: Mode) -> HoldoutRecord:
+def holdout_record(
+    view: View, columns: "ClosedTradeColumns", *, strategy_id: str, strategy_name: str, mode: Mode
+) -> HoldoutRecord:
     """The days of a strategy that are over, and the trades opened on them as they stood two days later."""
+    from backsight.core.trades.columns import trades_in_arms, trades_of_strategy  # needs NumPy
+
     recalled = {
         (deployment_id, _day(at))
         for deployment_id, at in stored_decisions.recalls_while_withheld(view, strategy_id=strategy_id, mode=mode)
@@ -69,18 +77,17 @@ def holdout_record(view: View, *, strategy_id: str, strategy_name: str, mode: Mo
         for day in _days(stored_decisions.arms(view, strategy_id=strategy_id, mode=mode))
         if day.day < over and (day.deployment_id, day.day) not in recalled
     )
-    closed = stored_trades.closed_trades(view, strategy_id=strategy_id, mode=mode)
-    count = stored_trades.closed_count(view, strategy_id=strategy_id, mode=mode)
+    rows = trades_of_strategy(columns, view.horizon, strategy_id=strategy_id, mode=mode)
     still_open = stored_trades.every_open(view, strategy_name=strategy_name, mode=mode)
     trades = tuple(
         trade
-        for trade in (*_closed(view, closed), *_open(view, still_open))
+        for trade in (*_closed(view, trades_in_arms(columns, rows)), *_open(view, still_open))
         if trade.day < over and (trade.deployment_id, trade.day) not in recalled
     )
     currency = _currency(view, {trade.deployment_id for trade in trades})
     if currency is None:
         trades = tuple(replace(trade, pnl=None) for trade in trades)
-    return HoldoutRecord(trades=trades, days=days, recalled_days=len(recalled), closed=count, currency=currency)
+    return HoldoutRecord(trades=trades, days=days, recalled_days=len(recalled), closed=len(rows), currency=currency)
 
 
 def _day(at: datetime) -> date:

@@ -8,6 +8,7 @@ changed.
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from backsight.core.errors import Conflict
 from backsight.core.instants import Horizon, format_instant
@@ -37,6 +38,9 @@ from backsight.store import notes as stored
 from backsight.store import trades as stored_trades
 from backsight.store.transaction import Transaction
 from backsight.store.view import EVERYTHING, View
+
+if TYPE_CHECKING:
+    from backsight.core.trades.columns import ClosedTradeColumns
 
 LOG = logging.getLogger("backsight")
 OVERTAKEN = "another reflection of this deployment was recorded in the meantime; nothing was changed"
@@ -83,9 +87,9 @@ class WatchList:
     message: str
 
 
-def reflect_dry_run(view: View, deployment: Deployment) -> ReflectionResult:
+def reflect_dry_run(view: View, columns: "ClosedTradeColumns", deployment: Deployment) -> ReflectionResult:
     """What a reflection as of a view would write; nothing is recorded and no model is called."""
-    inputs = _read_inputs(view, deployment)
+    inputs = _read_inputs(view, columns, deployment)
     if inputs.recorded is not None and view.horizon.holds(inputs.recorded.known_at, inputs.recorded.recorded_at):
         return _replay(inputs, inputs.recorded)
     return replace(_result(inputs, draft_dry_run(inputs), inputs.active_note), dry_run=True)
@@ -94,7 +98,8 @@ def reflect_dry_run(view: View, deployment: Deployment) -> ReflectionResult:
 def reflect_now(ctx: Context, deployment: Deployment, *, at: datetime) -> ReflectionResult:
     """Reflect as of an instant, and record the result."""
     with ctx.reading() as connection:
-        inputs = _read_inputs(ctx.view(connection, at), deployment, in_force=ctx.view(connection, EVERYTHING.as_of))
+        view, in_force = ctx.view(connection, at), ctx.view(connection, EVERYTHING.as_of)
+        inputs = _read_inputs(view, ctx.database.trade_images.at(view), deployment, in_force=in_force)
     if (active := inputs.active_note) is not None and active.known_at > at:
         newer = f"lessons of {format_instant(active.known_at)} are in force"
         raise Conflict(f"{newer}; reflect at a later instant", field="deployment")
@@ -121,9 +126,13 @@ def reflect_if_due(
         return None
 
 
-def read_evidence(view: View, deployment: Deployment) -> tuple[TradeEvidence, tuple[datetime, datetime] | None]:
+def read_evidence(
+    view: View, columns: "ClosedTradeColumns", deployment: Deployment
+) -> tuple[TradeEvidence, tuple[datetime, datetime] | None]:
     """The evidence of a strategy's latest trades in a mode, and their first and last close."""
-    from backsight.core.reflection.evidence import find_evidence  # needs NumPy
+    # These modules need NumPy.
+    from backsight.core.reflection.evidence import find_evidence
+    from backsight.core.trades.columns import trades_of_strategy
 
     strategy_id, mode = deployment.strategy_id, deployment.mode
     rows = stored_trades.last_closed(view, strategy_id=strategy_id, mode=mode, limit=WINDOW)
@@ -132,16 +141,16 @@ def read_evidence(view: View, deployment: Deployment) -> tuple[TradeEvidence, tu
     evidence = find_evidence(
         trades,
         as_of=view.as_of,
-        closed=stored_trades.closed_count(view, strategy_id=strategy_id, mode=mode),
+        closed=len(trades_of_strategy(columns, view.horizon, strategy_id=strategy_id, mode=mode)),
         state=NEW_SEARCH if last is None else last.carried,
     )
     closes = [trade.ended_at for trade in trades]
     return evidence, (min(closes), max(closes)) if closes else None
 
 
-def read_watch_list(view: View, deployment: Deployment) -> WatchList:
+def read_watch_list(view: View, columns: "ClosedTradeColumns", deployment: Deployment) -> WatchList:
     """The watch list of a strategy in the mode of a deployment, from the trades known by the view's instant."""
-    evidence, _ = read_evidence(view, deployment)
+    evidence, _ = read_evidence(view, columns, deployment)
     last = stored.last_reflection(view, strategy_id=deployment.strategy_id, mode=deployment.mode)
     proven = set() if last is None else {each.key for each in last.carried.found}
     due = [pattern.label for pattern in evidence.patterns if pattern.key not in proven]
@@ -183,10 +192,12 @@ def _since_reflection(view: View, deployment: Deployment, closed_in_tick: int) -
     )
 
 
-def _read_inputs(view: View, deployment: Deployment, *, in_force: View | None = None) -> ReflectionInputs:
+def _read_inputs(
+    view: View, columns: "ClosedTradeColumns", deployment: Deployment, *, in_force: View | None = None
+) -> ReflectionInputs:
     """What a reflection as of a view starts from; `in_force` is the view of the lessons in force, if it differs."""
     connection, owner, at = view.connection, view.owner, view.as_of
-    evidence, window = read_evidence(view, deployment)
+    evidence, window = read_evidence(view, columns, deployment)
     return ReflectionInputs(
         deployment=deployment,
         strategy=deployed_strategy(connection, deployment),

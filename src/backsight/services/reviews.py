@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.memory.drift_report import SIZE, drift_report
@@ -16,17 +17,19 @@ from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.view import View
 
+if TYPE_CHECKING:
+    from backsight.core.trades.columns import ClosedTradeColumns
+
 ALL = 1_000_000
 """A limit on rows that no period reaches."""
 
 
 def read_period(
-    connection: Connection, deployment: Deployment, period: Period, end: datetime, *, seen_at: datetime | None = None
+    view: View, columns: "ClosedTradeColumns", deployment: Deployment, period: Period
 ) -> tuple[PeriodRecord, TradeEvidence]:
     """The trades, evidence, lessons and reflections of a period, as known at its end; and the evidence again."""
-    view = View(connection, deployment.owner_id, Horizon(as_of=end, seen_at=seen_at))
-    evidence, _ = read_evidence(view, deployment)
-    results = read_results(connection, deployment, period, end, seen_at=seen_at)
+    evidence, _ = read_evidence(view, columns, deployment)
+    results = read_results(view.connection, deployment, period, view.as_of, seen_at=view.seen_at)
     return replace(results, evidence=evidence, drift=_outcome_drift(view, deployment)), evidence
 
 

@@ -14,8 +14,7 @@ from backsight.core.portfolio import Mode, Position
 from backsight.core.scope import TradeCount
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, TradeProgress
-from backsight.core.trades.summary import ClosedTradeRow
-from backsight.core.trades.trade import Outcome, Trade, TradeStatus
+from backsight.core.trades.trade import Trade, TradeStatus
 from backsight.store.decisions import last_decision_of_account
 from backsight.store.mapping import OWNER, UtcInstant, noun
 from backsight.store.reading import (
@@ -165,49 +164,6 @@ def close_marks(connection: Connection, owner: str) -> list[tuple[str, datetime,
 def last_closed(view: View, *, strategy_id: str, mode: Mode, limit: int) -> list[Trade]:
     """The last closed trades of a strategy in a mode, over all its versions and deployments, newest first."""
     return trades(view, limit=limit, skill_id=strategy_id, mode=mode)
-
-
-def closed_count(view: View, *, strategy_id: str, mode: Mode) -> int:
-    """The number of closed trades of a strategy in a mode."""
-    rows = known(TRADES, view.owner, view.horizon, lambda c: _of_strategy(c, strategy_id, mode)).subquery()
-    return view.connection.execute(select(func.count()).select_from(rows)).scalar_one()
-
-
-def closed_trades(view: View, *, strategy_id: str, mode: Mode) -> list[ClosedTradeRow]:
-    """The closed trades of a strategy in a mode that have an arm, in the order of the closes, for the holdout test."""
-    in_arm = known(
-        TRADES, view.owner, view.horizon, lambda c: [*_of_strategy(c, strategy_id, mode), c.memory_arm.is_not(None)]
-    )
-    rows = in_arm.subquery()
-    c = rows.c
-    statement = select(
-        c.id,
-        c.deployment_id,
-        c.entry_tick_at,
-        c.exit_tick_at,
-        c.outcome_value,
-        c.outcome_unit,
-        c.pnl,
-        c.currency,
-        c.memory_arm,
-    ).order_by(c.exit_tick_at, c.id)
-    return [
-        ClosedTradeRow(
-            id=row.id,
-            deployment_id=row.deployment_id,
-            opened_at=row.entry_tick_at,
-            closed_at=row.exit_tick_at,
-            outcome=None if row.outcome_unit is None else Outcome(value=row.outcome_value, unit=row.outcome_unit),
-            pnl=row.pnl,
-            currency=row.currency,
-            memory_arm=row.memory_arm,
-        )
-        for row in view.connection.execute(statement)
-    ]
-
-
-def _of_strategy(c: Columns, strategy_id: str, mode: Mode) -> list[ColumnElement[bool]]:
-    return [c.skill_id == strategy_id, c.mode == mode, c.status == "closed"]
 
 
 def trade_counts(view: View) -> list[TradeCount]:

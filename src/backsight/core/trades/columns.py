@@ -18,8 +18,8 @@ from backsight.core.holdout import MemoryArm
 from backsight.core.instants import EPOCH, Horizon
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
-from backsight.core.trades.summary import Tally
-from backsight.core.trades.trade import OutcomeUnit
+from backsight.core.trades.summary import ClosedTradeRow, Tally
+from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -233,6 +233,35 @@ def known_trades(columns: ClosedTradeColumns, horizon: Horizon, matches: Callabl
     if not chosen.all():
         known &= chosen[columns.group]
     return np.flatnonzero(known)
+
+
+def trades_of_strategy(columns: ClosedTradeColumns, horizon: Horizon, *, strategy_id: str, mode: Mode) -> Integers:
+    """The rows of a strategy's trades in a mode, over all its versions and deployments, known at a horizon."""
+    key = strategy_id, mode
+    return known_trades(columns, horizon, lambda group: (group.strategy_id, group.mode) == key)
+
+
+def trades_in_arms(columns: ClosedTradeColumns, rows: Integers) -> list[ClosedTradeRow]:
+    """Those of some trades that have an arm of the holdout, in the order of the closes."""
+    has_arm = np.fromiter((labels.memory_arm is not None for labels in columns.entries), np.bool_, len(columns.entries))
+    rows = rows[has_arm[columns.entry[rows]]]
+    rows = rows[np.lexsort((columns.ids[rows], columns.closed_at[rows]))]
+    arrays = (columns.ids, columns.opened_at, columns.closed_at, columns.outcome, columns.pnl, columns.group)
+    cells = zip(*(array[rows].tolist() for array in (*arrays, columns.entry)), strict=True)
+    return [
+        ClosedTradeRow(
+            id=name.decode(),
+            deployment_id=group.deployment_id,
+            opened_at=None if opened == UNKNOWN_INSTANT else _instant(opened),
+            closed_at=_instant(closed),
+            outcome=None if group.outcome_unit is None else Outcome(value=outcome, unit=group.outcome_unit),
+            pnl=None if math.isnan(pnl) else pnl,
+            currency=group.currency,
+            memory_arm=columns.entries[entry].memory_arm,
+        )
+        for name, opened, closed, outcome, pnl, code, entry in cells
+        for group in [columns.groups[code]]
+    ]
 
 
 def tallies(columns: ClosedTradeColumns, rows: Integers) -> dict[str, Tally]:
