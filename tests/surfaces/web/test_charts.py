@@ -67,6 +67,20 @@ def _left(x: float, anchor: str, text: str) -> float:
     return x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * 6.7 * len(text)
 
 
+def test_the_calendar_begins_with_the_first_month_until_there_is_no_room_for_all() -> None:
+    def drawn(first: date, days: int) -> list[tuple[str, str]]:
+        results = {first + timedelta(days=n): 1.0 for n in range(days)}
+        chart = calendar_chart("days", results, text_of=str, link=str)
+        return re.findall(r'<text x="(\d+)" y="10" class="axis">(\w+)<', chart.wide)
+
+    assert drawn(date(2026, 6, 17), 30) == [("28", "Jun"), ("93", "Jul")]  # 1 June is a Monday
+    assert drawn(date(2026, 7, 20), 3) == [("41", "Jul")]  # 1 July is in a week that began in June
+    assert drawn(date(2026, 6, 2), 1) == [("28", "Jun")]
+    long = drawn(date(2020, 1, 1), 1_500)
+    assert 12 <= len(long) <= 16
+    assert long[-1][1] == "2024"  # February has no room for its name
+
+
 def test_every_chart_has_its_figures_in_a_table() -> None:
     points = tuple((START + timedelta(days=n), float(n)) for n in range(5))
     rows = [(at, (str(value),)) for at, value in points]

@@ -23,7 +23,7 @@ def calendar_chart(
         return _draw(width, days, results, largest, text_of, link)
 
     wide, narrow = both(draw)
-    first = _monday(days[-1]) - timedelta(weeks=_weeks_shown(WIDE) - 1)
+    first = _first_monday(days, WIDE)
     drawn = [day for day in reversed(days) if day >= first]
     rows = tuple(ChartRow(cells=(f"{day:%Y-%m-%d}", text_of(results[day]))) for day in drawn)
     note = "A filled day gained, an outlined one lost; the darker, the more."
@@ -38,8 +38,7 @@ def _draw(
     text_of: Callable[[float], str],
     link: Callable[[date], str],
 ) -> Markup:
-    weeks_shown = _weeks_shown(width)
-    monday = _monday(days[-1]) - timedelta(weeks=weeks_shown - 1)
+    weeks_shown, monday = _weeks_shown(width), _first_monday(days, width)
     parts = [
         element("text", text, x=0, y=28 + CELL * row, class_="axis") for row, text in ((0, "Mo"), (2, "We"), (4, "Fr"))
     ]
@@ -58,18 +57,23 @@ def _draw(
             class_=f"day {'gain' if value > 0 else 'loss'} level{level}",
         )
         parts.append(element("a", [box], href=link(day), tabindex="-1"))
-    for number, ((year, month), group) in enumerate(
-        groupby(_weeks(monday, days[-1]), key=lambda each: (each.year, each.month))
-    ):
-        first = next(group)
-        if number and (first - monday).days // 7 + 3 <= weeks_shown:
-            text = f"{first:%b}" if month != 1 else str(year)
-            parts.append(element("text", text, x=28 + CELL * ((first - monday).days // 7), y=10, class_="axis"))
+    months = [list(weeks) for _, weeks in groupby(_weeks(monday, days[-1]), key=lambda each: (each.year, each.month))]
+    for number, (first, *others) in enumerate(months):
+        column = (first - monday).days // 7
+        hides_next = number == 0 and len(others) < 2 and len(months) > 1
+        if not hides_next and column + 3 <= weeks_shown:
+            text = f"{first:%b}" if first.month != 1 else str(first.year)
+            parts.append(element("text", text, x=28 + CELL * column, y=10, class_="axis"))
     return drawing(width, 24 + 7 * CELL, parts)
 
 
 def _weeks_shown(width: int) -> int:
     return (width - 40) // CELL
+
+
+def _first_monday(days: list[date], width: int) -> date:
+    """The first week that is drawn: that of the first day's month, or a later one if there is no room for all."""
+    return max(_monday(days[0].replace(day=1)), _monday(days[-1]) - timedelta(weeks=_weeks_shown(width) - 1))
 
 
 def _monday(day: date) -> date:
