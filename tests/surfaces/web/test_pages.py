@@ -2,21 +2,28 @@
 
 import re
 import shutil
+from collections.abc import Callable
 from datetime import timedelta
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from backsight.core.decision import Segment, Verdict
+from backsight.core.orders import Order
 from backsight.memory import Memory, open_memory
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
 from backsight.services.context import no_progress
+from backsight.services.library import Library
 from backsight.surfaces.http_server import HttpOptions, http_application
 from backsight.surfaces.web.page import PAGES
 from backsight.surfaces.web.visible_text import shown
-from backsight.testing import T0, FakeClock, a_trade_call
+from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
+from backsight.testing.runners import FakeRunner
+from support import LESSONS, deployed, lost_in_ranges
 
 TOKEN = "token"
 OWN = {"origin": "http://127.0.0.1:8765"}
@@ -112,6 +119,81 @@ def test_hostile_text_in_every_field_is_text(client: TestClient, memory: Memory,
     assert "⟨U+202E⟩" in client.get(f"/trades/{trade.id}").text
 
 
+class PageCheck(HTMLParser):
+    """Collects what a page must not have: scripts in the page, handlers, and addresses that run."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.wrong: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("img", "iframe", "object", "b", "u") or (tag == "script" and "src" not in dict(attrs)):
+            self.wrong.append(tag)
+        for name, value in attrs:
+            runs = name in ("href", "src", "action", "formaction") and not (value or "").startswith(("/", "#"))
+            if name.startswith("on") or name == "style" or runs:
+                self.wrong.append(f"{tag} {name}={value}")
+
+
+def test_hostile_text_of_agents_runs_and_documents_is_text(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    agent, one_line = {"deployment": "VolBreakout@main"}, "<u>{{7*7}}</u>' onclick=alert(1) javascript:alert(2)"
+    deployed(memory)
+    tick = memory.close_tick(
+        **agent,
+        at=clock.now(),
+        before=a_snapshot(at=clock.now()),
+        proposal=Order(symbol="BTC", quantity=1.0, reason=HOSTILE),
+        verdict=Verdict(kind="rejected", rule=one_line, detail=HOSTILE),
+        shown=[Segment(name="lessons", text=HOSTILE)],
+        response=HOSTILE,
+        model=one_line,
+        citations=["javascript:alert(1)", f"{one_line}:1-2"],
+    )
+    card = {"symbol": "BTC", "decision": "LONG", "entry": 100.0, "target": 110.0, "stop": 95.0, "summary": HOSTILE}
+    asked = {**agent, "prompt": HOSTILE, "output": HOSTILE, "model": one_line, "card_type": "trade_decision"}
+    run = memory.record_run(**asked, result=card).run
+    clock.advance(minutes=1)
+    misfit = memory.record_run(**asked, result={"decision": HOSTILE, "symbol": HOSTILE}).run
+    failed = memory.record_run(**agent, prompt=HOSTILE, status="failed", error=HOSTILE).run
+    advice = {"conviction_score": 40, "notes": HOSTILE, "suggested_action": "CLOSE"}
+    clock.advance(minutes=1)
+    memory.record_run(**agent, prompt="p", kind="re_examination", parent=run.id, result=advice)
+    lost_in_ranges(memory, until=clock.now())
+    memory.reflect(deployment="manual:Fade")
+    clock.advance(minutes=1)
+    for each in memory.list_proposals(deployment="manual:Fade", status="proposed").proposals:
+        memory.reject_proposal(proposal_id=each.proposal.id, reason=HOSTILE)
+    lessons = LESSONS.replace("wait for the retest", f"wait {one_line} [x](javascript:a)")
+    memory.promote_lessons(**agent, lessons=lessons)
+    memory.deploy(strategy_name="VolBreakout", account="main", name=one_line)
+    memory.library = Library(folder=str(tmp_path / "library"))
+    path = "notes/<u>{{7*7}} onclick=x.md"
+    (tmp_path / "library" / "notes").mkdir(parents=True)
+    (tmp_path / "library" / path).write_text(f"# {HOSTILE}\n\nretest {HOSTILE}\n")
+    memory.reindex()
+    memory.propose_edit(path="SOUL.md", text=f"# {HOSTILE}\n", reason=HOSTILE, agent=one_line)
+    clock.advance(minutes=1)
+    client = client_of(memory)
+    addresses: list[tuple[str, dict[str, str]]] = [
+        ("/decisions", agent),
+        (f"/decisions/{tick.decision.id}", agent),
+        *((f"/decisions/run/{each.id}", agent) for each in (run, misfit, failed)),
+        ("/lessons", {"deployment": "manual:Fade"}),
+        ("/lessons", {"deployment": one_line}),
+        ("/prompt", {"deployment": one_line}),
+        ("/documents", {"q": "retest", "path": path, **agent}),
+    ]
+    for address, query in addresses:
+        answer = client.get(address, params=query)
+        assert answer.status_code == 200, (address, answer.text)
+        assert PageCheck(answer.text).wrong == [], address
+        assert "{{7*7}}" in answer.text, address
+        outside_fields = re.sub(r'(value="[^"]*"|<textarea.*?</textarea>)', "", answer.text, flags=re.DOTALL)
+        assert not re.search("[\u202e\u200b]", outside_fields), address
+    assert "⟨U+202E⟩⟨U+200B⟩" in client.get(f"/decisions/{tick.decision.id}").text
+
+
 def test_hidden_characters_are_shown() -> None:
     assert shown("a\u202eb\u200bc\u2066\ufe0f\u00ad") == "a⟨U+202E⟩b⟨U+200B⟩c⟨U+2066⟩⟨U+FE0F⟩⟨U+00AD⟩"
     assert shown("−1,5 € · Zürich\n") == "−1,5 € · Zürich\n"
@@ -157,6 +239,82 @@ def test_beliefs_are_retired_and_plans_cancelled(client: TestClient, memory: Mem
     client.post("/do/cancel-plan", data={"plan_id": plan.id}, headers=OWN)
     assert memory.list_beliefs(mode="live").beliefs == ()
     assert memory.list_plans().plans[0].status == "cancelled"
+
+
+def refused_then_sent(memory: Memory, form: str, data: dict[str, str], unchanged: Callable[[], object]) -> str:
+    """Send a form as a stranger, which must be refused and change nothing, then as the owner; the page it leads to."""
+    before = unchanged()
+    answer = client_of(memory, owner=False).post(f"/do/{form}", data=data, headers=OWN)
+    assert answer.status_code == 403
+    assert "Sign in" in answer.text
+    assert unchanged() == before
+    answer = client_of(memory).post(f"/do/{form}", data=data, headers=OWN)
+    assert (answer.status_code, answer.url.path) == (200, data["back"]), answer.text
+    return answer.text
+
+
+@pytest.mark.parametrize(("decision", "status"), [("accept", "accepted"), ("reject", "rejected")])
+def test_a_proposal_is_decided_by_a_form(memory: Memory, clock: FakeClock, decision: str, status: str) -> None:
+    lost_in_ranges(memory, until=clock.now())
+    memory.reflect(deployment="manual:Fade")
+    clock.advance(minutes=1)
+
+    def statuses() -> list[str]:
+        return [each.proposal.status for each in memory.list_proposals(deployment="manual:Fade").proposals]
+
+    (proposal, *_) = memory.list_proposals(deployment="manual:Fade", status="proposed").proposals
+    assert f'name="proposal_id" value="{proposal.proposal.id}"' in client_of(memory).get("/lessons").text
+    data = {"proposal_id": proposal.proposal.id, "decision": decision, "reason": "as I see it", "back": "/lessons"}
+    assert "as I see it" in refused_then_sent(memory, "decide-proposal", data, statuses)
+    assert statuses().count(status) == 1
+
+
+@pytest.mark.parametrize(("decision", "text"), [("approve", "# Soul\n"), ("reject", None)])
+def test_an_edit_is_decided_by_a_form(memory: Memory, tmp_path: Path, decision: str, text: str | None) -> None:
+    memory.library = Library(folder=str(tmp_path))
+    edit = memory.propose_edit(path="SOUL.md", text="# Soul\n", reason="to begin with", agent="a").edit
+    soul = tmp_path / "SOUL.md"
+    assert f'name="edit_id" value="{edit.id}"' in client_of(memory).get("/documents").text
+    data = {"edit_id": edit.id, "decision": decision, "reason": "not mine", "back": "/documents"}
+    page = refused_then_sent(memory, "decide-edit", data, lambda: (memory.list_edits().edits, soul.exists()))
+    assert 'name="edit_id"' not in page
+    assert (soul.read_text() if soul.exists() else None) == text
+    assert ("not mine" in page) == (decision == "reject")
+
+
+def test_a_session_is_reset_by_a_form(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    agent = {"deployment": "VolBreakout@main"}
+    memory.share_session(**agent)
+    memory.record_run(**agent, prompt="Look.", output="Flat.", session_after="s")
+    clock.advance(minutes=1)
+    assert "Reset session" in client_of(memory).get("/decisions").text
+    before = memory.session_status(**agent)
+    data = {"of_deployment": "VolBreakout@main", "decision": "reset", "back": "/decisions"}
+    page = refused_then_sent(memory, "session", data, lambda: memory.session_status(**agent))
+    after = memory.session_status(**agent)
+    assert before.message != after.message
+    assert after.message in page
+
+
+def test_a_decision_is_re_examined_by_a_form(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    advice = '{"conviction_score": 40, "notes": "The range broke.", "suggested_action": "CLOSE"}'
+    memory.runners = lambda _settings: FakeRunner(text=advice)
+    memory.configure_deployment(deployment="VolBreakout@main", runner="claude")
+    card = {"symbol": "BTC", "decision": "LONG", "entry": 100.0, "target": 110.0, "stop": 95.0}
+    asked: dict[str, Any] = {"prompt": "p", "output": "o", "card_type": "trade_decision", "result": card}
+    run = memory.record_run(deployment="VolBreakout@main", **asked).run
+    clock.advance(hours=1)
+    back = f"/decisions/run/{run.id}"
+    assert "Re-examine" in client_of(memory).get(back).text
+
+    def children() -> tuple[Any, ...]:
+        return memory.conviction_history(run=run.id).re_examinations
+
+    refused_then_sent(memory, "re-examine", {"run": run.id, "back": back}, children)
+    memory.in_progress.wait(children()[0].run_id, 30)
+    assert "The range broke." in client_of(memory).get(back).text
 
 
 def test_who_is_not_signed_in_reads_on_this_machine_and_changes_nothing(memory: Memory) -> None:
