@@ -137,7 +137,8 @@ class PageCheck(HTMLParser):
 
 
 def test_hostile_text_of_agents_runs_and_documents_is_text(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
-    agent, one_line = {"deployment": "VolBreakout@main"}, "<u>{{7*7}}</u>' onclick=alert(1) javascript:alert(2)"
+    agent: dict[str, Any] = {"deployment": "VolBreakout@main"}
+    one_line = "<u>{{7*7}}</u>' onclick=alert(1) javascript:alert(2)"
     deployed(memory)
     tick = memory.close_tick(
         **agent,
@@ -151,12 +152,18 @@ def test_hostile_text_of_agents_runs_and_documents_is_text(memory: Memory, clock
         citations=["javascript:alert(1)", f"{one_line}:1-2"],
     )
     card = {"symbol": "BTC", "decision": "LONG", "entry": 100.0, "target": 110.0, "stop": 95.0, "summary": HOSTILE}
-    asked = {**agent, "prompt": HOSTILE, "output": HOSTILE, "model": one_line, "card_type": "trade_decision"}
+    asked: dict[str, Any] = {
+        **agent,
+        "prompt": HOSTILE,
+        "output": HOSTILE,
+        "model": one_line,
+        "card_type": "trade_decision",
+    }
     run = memory.record_run(**asked, result=card).run
     clock.advance(minutes=1)
     misfit = memory.record_run(**asked, result={"decision": HOSTILE, "symbol": HOSTILE}).run
     failed = memory.record_run(**agent, prompt=HOSTILE, status="failed", error=HOSTILE).run
-    advice = {"conviction_score": 40, "notes": HOSTILE, "suggested_action": "CLOSE"}
+    advice: dict[str, Any] = {"conviction_score": 40, "notes": HOSTILE, "suggested_action": "CLOSE"}
     clock.advance(minutes=1)
     memory.record_run(**agent, prompt="p", kind="re_examination", parent=run.id, result=advice)
     lost_in_ranges(memory, until=clock.now())
@@ -284,7 +291,7 @@ def test_an_edit_is_decided_by_a_form(memory: Memory, tmp_path: Path, decision: 
 
 def test_a_session_is_reset_by_a_form(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
-    agent = {"deployment": "VolBreakout@main"}
+    agent: dict[str, Any] = {"deployment": "VolBreakout@main"}
     memory.share_session(**agent)
     memory.record_run(**agent, prompt="Look.", output="Flat.", session_after="s")
     clock.advance(minutes=1)
