@@ -316,14 +316,18 @@ def test_a_plan_on_an_event_applies_when_the_event_is_near(memory: Memory, clock
 
     def plans_at(hours: float) -> int:
         clock.at = T0 + timedelta(hours=hours)
+        before = a_snapshot(position, at=clock.now(), marks={SYMBOL: 50_000.0})
+        prompt = memory.open_tick(deployment="VolBreakout@main", at=clock.now(), before=before).text
         checked = memory.check_active_plans(deployment="VolBreakout@main", symbol=SYMBOL, dry_run=True)
         closed = memory.close_tick(
             deployment="VolBreakout@main",
             at=clock.now(),
-            before=a_snapshot(position, at=clock.now(), marks={SYMBOL: 50_000.0}),
+            before=before,
             verdict=Verdict(kind="noop"),
         )
-        assert len(checked.applying) == len(closed.plans)
+        assert (
+            len(checked.applying) == len(closed.plans) == prompt.count("skip the trade") == prompt.count("Prints whip.")
+        )
         return len(closed.plans)
 
     assert [plans_at(hours) for hours in (10, 17, 19)] == [0, 1, 0]
