@@ -221,8 +221,8 @@ def facts_for_session(ctx: Context, *, strategy: str | None, session: str | None
         if references:
             return _still_active(view, references)
         facts = _selected(view, strategy)
-        ids = [fact.id for fact in facts] or [None]
-        for place, fact_id in enumerate(ids):
+        ids: list[str | None] = [fact.id for fact in facts]
+        for place, fact_id in enumerate(ids or [None]):
             reference = FactReference(
                 owner_id=ctx.owner,
                 id=derive_id("fact reference", ctx.owner, session, fact_id or ""),
