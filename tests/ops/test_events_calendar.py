@@ -139,6 +139,67 @@ def test_bad_calendars_are_refused_and_nothing_is_written(memory: Memory, tmp_pa
     assert dump(memory) == before
 
 
+SERIES = """BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:-//test//
+BEGIN:VEVENT
+UID:briefing
+DTSTART;TZID=America/New_York:20260601T083000
+RRULE:FREQ=DAILY;COUNT=6
+{excluded}SUMMARY:Daily CPI briefing
+END:VEVENT
+{more}END:VCALENDAR
+"""
+INSTANCE = """BEGIN:VEVENT
+UID:briefing
+RECURRENCE-ID:{instance}
+DTSTART:{start}
+{status}SUMMARY:Daily CPI briefing
+END:VEVENT
+"""
+
+
+def days_ahead(memory: Memory, **when: Any) -> list[str]:
+    """The events ahead of the first of June; each as its day and hour in UTC."""
+    events = memory.get_upcoming_events(lookahead_hours=72, **when).events
+    return [f"{event.scheduled_at:%d %H:%M}" for event in events]
+
+
+def test_excluded_moved_and_cancelled_instances_of_a_calendar(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    clock.at = datetime(2026, 6, 1, tzinfo=UTC)
+    moved = INSTANCE.format(instance="20260602T123000Z", start="20260602T150000Z", status="")
+    cancelled = INSTANCE.format(instance="20260603T123000Z", start="20260603T123000Z", status="STATUS:CANCELLED\n")
+    excluded = "EXDATE;TZID=America/New_York:20260601T083000\nEXDATE;VALUE=DATE:20260604\n"
+    first = imported(memory, tmp_path, SERIES.format(excluded=excluded, more=moved + cancelled), "a.ics")
+    assert (first.events, first.added, first.cancelled) == (3, 3, 0)
+    assert first.message == "3 events: 3 new, 0 changed. The calendar cancels 3 more: 0 of them were stored."
+    assert days_ahead(memory) == ["02 15:00"]
+    clock.advance(days=3)
+    assert days_ahead(memory) == ["05 12:30", "06 12:30"]
+
+
+def test_an_instance_that_is_cancelled_later_is_known_until_then(
+    memory: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
+    clock.at = start = datetime(2026, 6, 1, tzinfo=UTC)
+    imported(memory, tmp_path, SERIES.format(excluded="", more=""), "a.ics")
+    assert days_ahead(memory) == ["01 12:30", "02 12:30", "03 12:30"]
+    clock.advance(hours=1)
+    moved = INSTANCE.format(instance="20260602T123000Z", start="20260602T150000Z", status="")
+    content = SERIES.format(excluded="EXDATE:20260601T123000Z\n", more=moved)
+    again = imported(memory, tmp_path, content, "a.ics")
+    assert (again.events, again.added, again.changed, again.cancelled) == (5, 0, 1, 1)
+    assert days_ahead(memory) == ["02 15:00", "03 12:30"]
+    assert days_ahead(memory, as_of=start) == ["01 12:30", "02 12:30", "03 12:30"]
+    repeated = imported(memory, tmp_path, content, "a.ics")
+    assert (repeated.added, repeated.changed, repeated.cancelled) == (0, 0, 0)
+    whole = SERIES.format(excluded="STATUS:CANCELLED\n", more="")
+    assert imported(memory, tmp_path, whole, "a.ics").cancelled == 5
+    assert days_ahead(memory) == []
+    assert imported(memory, tmp_path, SERIES.format(excluded="", more=""), "a.ics").changed == 6  # takes place again
+    assert memory.verify_audit().intact
+
+
 def test_a_rule_without_end_is_expanded_within_bounds(memory: Memory, tmp_path: Path) -> None:
     answer = imported(memory, tmp_path, RECURRING.format(start="19000101T000000Z", rule="FREQ=DAILY"), "daily.ics")
     assert answer.events == 500
@@ -255,14 +316,18 @@ def test_a_plan_on_an_event_applies_when_the_event_is_near(memory: Memory, clock
 
     def plans_at(hours: float) -> int:
         clock.at = T0 + timedelta(hours=hours)
+        before = a_snapshot(position, at=clock.now(), marks={SYMBOL: 50_000.0})
+        prompt = memory.open_tick(deployment="VolBreakout@main", at=clock.now(), before=before).text
         checked = memory.check_active_plans(deployment="VolBreakout@main", symbol=SYMBOL, dry_run=True)
         closed = memory.close_tick(
             deployment="VolBreakout@main",
             at=clock.now(),
-            before=a_snapshot(position, at=clock.now(), marks={SYMBOL: 50_000.0}),
+            before=before,
             verdict=Verdict(kind="noop"),
         )
-        assert len(checked.applying) == len(closed.plans)
+        assert (
+            len(checked.applying) == len(closed.plans) == prompt.count("skip the trade") == prompt.count("Prints whip.")
+        )
         return len(closed.plans)
 
     assert [plans_at(hours) for hours in (10, 17, 19)] == [0, 1, 0]

@@ -147,6 +147,18 @@ def test_a_session_keeps_its_facts_and_loses_those_that_are_forgotten(memory: Me
     assert memory.list_facts(archived=True, as_of=T0).facts == ()
 
 
+def test_a_session_that_began_without_facts_keeps_its_prompt(memory: Memory, clock: FakeClock) -> None:
+    shown = memory.compose_chat(session="monday")
+    assert shown.facts == ()
+    links = memory.verify_audit().links
+    clock.advance(hours=1)
+    fact = memory.add_fact(fact="I trade gold").fact
+    assert memory.compose_chat(session="monday") == shown
+    assert memory.verify_audit().links == links + 1  # of the fact alone
+    assert memory.list_facts().facts[0].last_referenced_at is None
+    assert memory.compose_chat(session="tuesday").facts == (fact.id,)
+
+
 def test_the_eleventh_fact_gets_in(memory: Memory, clock: FakeClock) -> None:
     for number in range(14):
         clock.advance(minutes=1)

@@ -335,6 +335,25 @@ def test_a_reflection_shows_the_citations_of_the_decision_that_opened_the_trade(
     assert (still_open.trade.status, still_open.episode, still_open.strength) == ("open", None, None)
 
 
+def test_a_reflection_has_the_last_marks_of_its_trade(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    (opened,) = tick(memory, clock, 2.0).opened
+    for number in range(1, 13):
+        clock.advance(hours=1)
+        snapshot = a_snapshot(replace(POSITION, mark=100.0 + number), at=clock.now(), marks={"BTC": 100.0 + number})
+        memory.close_tick(deployment=DEPLOYMENT, at=clock.now(), before=snapshot, verdict=Verdict(kind="noop"))
+    now, read = memory.get_trade_reflection(trade_id=opened.id), memory.get_trade(trade_id=opened.id)
+    assert [mark.position.mark for mark in now.marks] == [100.0 + number for number in range(12, 2, -1)]
+    assert (now.marks[0], now.so_far) == (read.mark, read.so_far)
+    then = memory.get_trade_reflection(trade_id=opened.id, as_of=T0 + timedelta(hours=2))
+    assert [mark.position.mark for mark in then.marks] == [101.0, 100.0]
+    tick(memory, clock, -2.0, mark=120.0)
+    closed = memory.get_trade_reflection(trade_id=opened.id)
+    assert (closed.marks[0].position.mark, closed.so_far) == (120.0, None)
+    reported = memory.remember_trade(**a_trade_call()).trade
+    assert memory.get_trade_reflection(trade_id=reported.id).marks == ()
+
+
 @pytest.mark.parametrize("days", [0.0, 30.0, 365.0])
 @pytest.mark.parametrize("times", [0, 3])
 def test_strength_fades_with_time_and_grows_with_retrieval(

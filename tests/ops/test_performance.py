@@ -7,10 +7,14 @@ import empyrical
 import numpy as np
 import pytest
 
+from backsight.core.decision import Verdict
 from backsight.core.errors import Invalid, NotFound
+from backsight.core.orders import Order
 from backsight.memory import Memory, open_simulation
+from backsight.ops.performance import NEVER_WITHHELD
 from backsight.runtime.clock import SimulatedClock
-from backsight.testing import FakeClock, a_trade_call
+from backsight.testing import FakeClock, a_snapshot, a_trade_call
+from support import deployed
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "positions"
 
@@ -24,6 +28,25 @@ def test_deployments_come_with_their_tally(memory: Memory, clock: FakeClock) -> 
     assert [trade.pnl for trade in summary.recent_trades] == [-100.0, 1175.0]
     assert memory.get_my_deployments().deployments[0].recent_trades == ()
     assert summary.performance.returns.missing == "no equity of the account 'manual' is known; record_equity records it"
+
+
+def test_a_whole_deployment_has_its_recent_activity_and_whether_memory_helps(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    clock.advance(hours=1)
+    memory.close_tick(
+        deployment="VolBreakout@main",
+        at=clock.now(),
+        before=a_snapshot(at=clock.now()),
+        proposal=Order(symbol="BTC", quantity=1.0),
+        verdict=Verdict(kind="rejected", rule="R3_POSITION_CAP"),
+    )
+    (whole,) = memory.get_my_deployments(detail="full").deployments
+    assert whole.activity == memory.get_recent_activity(deployment="VolBreakout@main").text
+    assert "R3_POSITION_CAP=1" in (whole.activity or "")
+    assert whole.memory_help == memory.get_strategy_performance(strategy="VolBreakout").memory_help == NEVER_WITHHELD
+    assert "\n" not in NEVER_WITHHELD
+    (listed,) = memory.get_my_deployments().deployments
+    assert (listed.activity, listed.memory_help) == (None, None)
 
 
 def test_deployments_are_listed_as_of_an_instant(memory: Memory, clock: FakeClock) -> None:

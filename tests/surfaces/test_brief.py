@@ -124,6 +124,18 @@ def test_the_demos_lists_are_not_cut(demo_memory: Memory) -> None:
     assert "Cut to fit" not in trades + recall
 
 
+def test_a_reflection_lists_the_marks_of_its_trade_in_slim_rows(demo_memory: Memory) -> None:
+    for trade in demo_memory.list_trades(limit=9).trades:
+        text = assert_fits(demo_memory, "get_trade_reflection", {"trade_id": trade.id})
+        marks = demo_memory.get_trade_reflection(trade_id=trade.id).marks
+        rows = text.splitlines()[-len(marks) :]
+        assert 0 < len(marks) <= 10
+        assert all(f"{mark.at:%H:%M}" in row for mark, row in zip(marks, rows, strict=True)), text
+        assert max(map(tokens, rows)) <= 40
+        assert tokens(text) <= 1_000
+        assert "Cut" not in text
+
+
 def test_the_audit_chain_is_listed_in_slim_rows(demo_memory: Memory) -> None:
     export = demo_memory.export_audit()
     text = assert_fits(demo_memory, "export_audit", {})

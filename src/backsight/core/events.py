@@ -91,6 +91,8 @@ class MarketEvent:
     known_at: datetime
     """When it was imported; for an event of the past, when it happened."""
     recorded_at: datetime
+    cancelled: bool = False
+    """Its calendar cancelled it, so it is no longer read; it is as of before."""
 
 
 def event_id(

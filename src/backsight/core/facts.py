@@ -71,11 +71,12 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactReference:
-    """A chat session was shown a fact."""
+    """A chat session was shown a fact, or began without any."""
 
     owner_id: str
     id: str
-    fact_id: str
+    fact_id: str | None
+    """None if there was no fact to show."""
     session: str
     place: int
     """The place of the fact in the session's prompt, from 0 on."""

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import islice
@@ -36,6 +36,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "previous": ("previous", "prior"),
 }
 """The fields of an event, and the names of columns that have them."""
+CANCELLED = "CANCELLED"
+"""A status of iCalendar. No column of a file has this name, because names of columns are read in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class EventRow:
     actual: str | None
     forecast: str | None
     previous: str | None
+    cancelled: bool = False
+    """The calendar says that the event does not take place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +165,7 @@ def _row(number: int, fields: Mapping[str, Any], zone: tzinfo | None) -> EventRo
             actual=_text(_value(fields, "actual")),
             forecast=_text(_value(fields, "forecast")),
             previous=_text(_value(fields, "previous")),
+            cancelled=fields.get(CANCELLED) is True,
         )
     except Invalid as error:
         reason = error.message.removeprefix(f"{error.field}: ")
@@ -231,6 +236,7 @@ def _calendar_rows(
         components = list(calendar.walk("VEVENT"))
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise Invalid(f"the calendar cannot be read ({str(error)[:80]}); export it again", field="path") from None
+    moved = _moved_occurrences(components, zone)
     for number, component in enumerate(components, start=1):
         start = component.get("DTSTART")
         if start is None:
@@ -239,9 +245,59 @@ def _calendar_rows(
         categories = component.get("CATEGORIES")
         labels = [] if categories is None else [str(each) for each in getattr(categories, "cats", [categories])]
         about = {"title": title, "symbols": _known_symbols(labels), **_kind_label(labels)}
-        for at in _occurrences(number, component, _start(start.dt, zone, number), now, notes):
-            own_id = uid if component.get("RRULE") is None or uid is None else f"{uid}/{at.isoformat()}"
-            yield number, {**about, "at": at, "source_id": own_id}
+        is_cancelled = str(component.get("STATUS", "")).strip().upper() == CANCELLED
+        first = _start(start.dt, zone, number)
+        instance = component.get("RECURRENCE-ID")
+        if instance is not None:
+            own_id = _occurrence_id(uid, _start(instance.dt, first.tzinfo, number))
+            if "RANGE" in instance.params:
+                notes.append(f"Event {number} changes all later ones of its series: only the first of them is changed.")
+            yield number, {**about, "at": first, "source_id": own_id, CANCELLED: is_cancelled}
+            continue
+        if component.get("RDATE") is not None:
+            notes.append(f"Event {number} has dates beside its rule (RDATE), which are left out.")
+        excluded = _excluded(component, first.tzinfo, number)
+        for at in _occurrences(number, component, first, now, notes):
+            if _is_one_of(at, moved.get(uid or "", ())):
+                continue
+            own_id = uid if component.get("RRULE") is None else _occurrence_id(uid, at)
+            yield number, {**about, "at": at, "source_id": own_id, CANCELLED: is_cancelled or _is_one_of(at, excluded)}
+
+
+def _occurrence_id(uid: str | None, at: datetime) -> str | None:
+    """The id of one occurrence of a recurring event, by the instant that its rule gives it."""
+    return None if uid is None else f"{uid}/{at.astimezone(UTC).isoformat()}"
+
+
+def _moved_occurrences(components: Iterable[Any], zone: tzinfo | None) -> Mapping[str, set[date]]:
+    """The occurrences that have an event of their own, by the UID of their series."""
+    moved: dict[str, set[date]] = {}
+    for number, component in enumerate(components, start=1):
+        instance, start = component.get("RECURRENCE-ID"), component.get("DTSTART")
+        if instance is not None and start is not None:
+            own_zone = _start(start.dt, zone, number).tzinfo
+            moved.setdefault(str(component.get("UID", "")), set()).add(_instant_or_day(instance.dt, own_zone))
+    return moved
+
+
+def _excluded(component: Any, zone: tzinfo | None, number: int) -> set[date]:
+    """The instants and days that the EXDATEs of a recurring event exclude."""
+    lists = component.get("EXDATE", [])
+    try:
+        dates = [each.dt for dates in (lists if isinstance(lists, list) else [lists]) for each in dates.dts]
+    except AttributeError:
+        raise Invalid(f"event {number} of the calendar has an EXDATE that cannot be read", field="path") from None
+    return {_instant_or_day(each, zone) for each in dates}
+
+
+def _instant_or_day(at: datetime | date, zone: tzinfo | None) -> date:
+    """A date as it is; an instant with the zone of its event, if it has none."""
+    return at.replace(tzinfo=zone) if isinstance(at, datetime) and at.tzinfo is None else at
+
+
+def _is_one_of(at: datetime, dates: Collection[date]) -> bool:
+    """Whether an occurrence is at one of the instants, or on one of the days."""
+    return at in dates or at.date() in dates
 
 
 def _known_symbols(labels: list[str]) -> list[str]:

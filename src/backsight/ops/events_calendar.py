@@ -28,6 +28,8 @@ class ImportedEvents:
     added: int
     changed: int
     """Events that were stored with other values, which stay visible as of then."""
+    cancelled: int
+    """Events that were stored and that the calendar has cancelled since; they stay visible as of then."""
     first_at: datetime
     last_at: datetime
     notes: tuple[str, ...]
@@ -65,17 +67,25 @@ def import_events(
     with ctx.writing() as transaction:
         events = {event.id: event for event in _events(ctx, file.rows, name)}
         known = stored.events_by_id(transaction.connection, ctx.owner, events)
-        added = [event for event in events.values() if event.id not in known]
+        added = [event for event in events.values() if event.id not in known and not event.cancelled]
         transaction.add_all(stored.MARKET_EVENTS, added)
-        changed = [event for event in events.values() if event.id in known and _differs(event, known[event.id])]
-        for event in changed:
+        revised = [event for event in events.values() if event.id in known and _differs(event, known[event.id])]
+        for event in revised:
             transaction.revise(stored.MARKET_EVENTS, replace(event, known_at=ctx.now))
     instants = sorted(event.scheduled_at for event in events.values())
-    message = f"{count_of(len(events), 'event')}: {len(added):,} new, {len(changed):,} changed."
+    taking_place = sum(not event.cancelled for event in events.values())
+    cancelled = sum(event.cancelled for event in revised)
+    changed = len(revised) - cancelled
+    message = f"{count_of(taking_place, 'event')}: {len(added):,} new, {changed:,} changed."
+    if taking_place < len(events):
+        message = (
+            f"{message} The calendar cancels {len(events) - taking_place:,} more: {cancelled:,} of them were stored."
+        )
     return ImportedEvents(
-        events=len(events),
+        events=taking_place,
         added=len(added),
-        changed=len(changed),
+        changed=changed,
+        cancelled=cancelled,
         first_at=instants[0],
         last_at=instants[-1],
         notes=file.notes,
@@ -118,6 +128,7 @@ def _events(ctx: Context, rows: Sequence[object], source: str) -> list[MarketEve
                 previous=row.previous,
                 known_at=min(ctx.now, row.scheduled_at),
                 recorded_at=ctx.now,
+                cancelled=row.cancelled,
             )
         )
     return events

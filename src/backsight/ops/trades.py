@@ -40,6 +40,7 @@ from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
+from backsight.core.trades.mark import OpenResult, PositionMark, open_result
 from backsight.core.trades.report import TradeNote, TradeReport, checked_report, trade_from_report, with_note
 from backsight.core.trades.trade import Entry, Trade, dollars_for_one
 from backsight.importers.files import Source, zone_named
@@ -82,6 +83,7 @@ from backsight.store import trades as stored
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
+MARKS_OF_REFLECTION = 10
 EQUITY_BY_TICKS = " The equity is left out: the ticks report it."
 ALREADY_REMEMBERED = "Already remembered: this call is a replay and changed nothing."
 
@@ -187,6 +189,10 @@ class TradeReflection:
     """Plans whose conditions held when the trade was opened."""
     citations: tuple[str, ...]
     """Documents that the opening decision cited."""
+    marks: tuple[PositionMark, ...]
+    """The last 10 marks of the trade, newest first; none for a trade that no tick saw."""
+    so_far: OpenResult | None
+    """Result and excursions at the last mark; None for a closed trade, which has its own, and before any mark."""
     as_of: datetime
 
 
@@ -548,7 +554,7 @@ def get_trade_reflection(
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> TradeReflection:
-    """Get everything that memory connects with a trade: its episode, its decision, and its beliefs and plans."""
+    """Get everything that memory connects with a trade: its episode, decision, last marks, beliefs and plans."""
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
         trade = trade_known_then(connection, ctx.owner, trade_id, horizon)
@@ -559,6 +565,7 @@ def get_trade_reflection(
         decision_id = trade.entry.snapshot_id
         decision = None if decision_id is None else stored_decisions.decision(connection, ctx.owner, decision_id)
         beliefs = beliefs_changed_by(View(connection, ctx.owner, horizon), trade.mode, episode_id_of(trade.id))
+        marks = stored.last_marks(View(connection, ctx.owner, horizon), trade.id, limit=MARKS_OF_REFLECTION)
         plans = []
         if trade.opened_at is not None:
             deployment = deployment_named(connection, ctx.owner, trade.deployment_id)
@@ -574,6 +581,8 @@ def get_trade_reflection(
         lessons_hash=trade.entry.lessons_hash,
         plans=tuple(plans),
         citations=() if decision is None else decision.citations,
+        marks=tuple(marks),
+        so_far=open_result(trade, marks[0] if marks else None),
         as_of=horizon.as_of,
     )
 

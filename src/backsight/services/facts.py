@@ -210,7 +210,7 @@ def erase(transaction: Transaction, ctx: Context, fact: Fact) -> int:
 def facts_for_session(ctx: Context, *, strategy: str | None, session: str | None) -> list[Fact]:
     """The facts that a chat session is shown: chosen at its first call, and without those archived since.
 
-    That the facts were shown is recorded at the first call. Without a session nothing is recorded.
+    That the facts were shown, or that there were none, is recorded at the first call. Without a session nothing is.
     """
     if session is None:
         with ctx.reading() as connection:
@@ -221,11 +221,12 @@ def facts_for_session(ctx: Context, *, strategy: str | None, session: str | None
         if references:
             return _still_active(view, references)
         facts = _selected(view, strategy)
-        for place, fact in enumerate(facts):
+        ids: list[str | None] = [fact.id for fact in facts]
+        for place, fact_id in enumerate(ids or [None]):
             reference = FactReference(
                 owner_id=ctx.owner,
-                id=derive_id("fact reference", ctx.owner, session, fact.id),
-                fact_id=fact.id,
+                id=derive_id("fact reference", ctx.owner, session, fact_id or ""),
+                fact_id=fact_id,
                 session=session,
                 place=place,
                 known_at=ctx.now,

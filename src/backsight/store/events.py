@@ -1,6 +1,6 @@
 """Market events in the store."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -26,14 +26,18 @@ def events_by_id(connection: Connection, owner: str, ids: Collection[str]) -> di
 
 
 def events_between(view: View, *, since: datetime, until: datetime) -> list[MarketEvent]:
-    """The events that were known, scheduled after `since` and until `until`, in order."""
+    """The events that were known and not cancelled, scheduled after `since` and until `until`, in order."""
     statement = known(
         MARKET_EVENTS, view.owner, view.horizon, lambda c: [c.scheduled_at > since, c.scheduled_at <= until]
     )
-    return sorted(fetch(view.connection, MARKET_EVENTS, statement), key=lambda each: (each.scheduled_at, each.id))
+    return _in_order(fetch(view.connection, MARKET_EVENTS, statement))
 
 
 def past_events(view: View, *, kind: str, until: datetime) -> list[MarketEvent]:
-    """The events of a kind that were known and scheduled until an instant, in order."""
+    """The events of a kind that were known and not cancelled, scheduled until an instant, in order."""
     statement = known(MARKET_EVENTS, view.owner, view.horizon, lambda c: [c.kind == kind, c.scheduled_at <= until])
-    return sorted(fetch(view.connection, MARKET_EVENTS, statement), key=lambda each: (each.scheduled_at, each.id))
+    return _in_order(fetch(view.connection, MARKET_EVENTS, statement))
+
+
+def _in_order(events: Iterable[MarketEvent]) -> list[MarketEvent]:
+    return sorted((each for each in events if not each.cancelled), key=lambda each: (each.scheduled_at, each.id))

@@ -35,7 +35,8 @@ def referenced_at(view: View) -> dict[str, datetime]:
     """When each fact was shown last, by its id; a fact that never was is not in it."""
     c = REFERENCES.table.c
     last = func.max(c.known_at, type_=c.known_at.type)
-    statement = select(c.fact_id, last).where(c[OWNER] == view.owner, *within(REFERENCES, view.horizon))
+    shown = [c[OWNER] == view.owner, c.fact_id.is_not(None), *within(REFERENCES, view.horizon)]
+    statement = select(c.fact_id, last).where(*shown)
     return {row[0]: row[1] for row in view.connection.execute(statement.group_by(c.fact_id))}
 
 

@@ -29,6 +29,7 @@ from backsight.store.reading import (
     parameters,
     prepared_known,
     prepared_within,
+    within,
 )
 from backsight.store.strategies import ACCOUNTS
 from backsight.store.unchanged import has_no_later_correction, unchanged
@@ -517,6 +518,13 @@ def last_mark(view: View, trade: Trade) -> PositionMark | None:
             if mark.trade_id == trade.id:
                 return mark
     return fetch_one(view.connection, MARKS, _LAST_MARK, parameters(view.owner, view.horizon, trade=trade.id))
+
+
+def last_marks(view: View, trade_id: str, *, limit: int) -> list[PositionMark]:
+    """The last marks of a trade, newest first."""
+    c = MARKS.table.c
+    marks = owned(MARKS, view.owner, c.trade_id == trade_id, *within(MARKS, view.horizon))
+    return fetch(view.connection, MARKS, marks.order_by(c.at.desc(), c.sequence.desc()).limit(limit))
 
 
 def trades_by_id(connection: Connection, owner: str, ids: Iterable[str]) -> dict[str, Trade]:

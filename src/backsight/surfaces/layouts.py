@@ -225,6 +225,11 @@ FIGURES = {
     ">mean (90 %)": lambda group: _expectancy(group.figures),
     **columns(">net: {figures.net:+.2f}"),
 }
+RESULT_SO_FAR = {
+    "net if closed at the mark": "{pnl:+.2f}",
+    "outcome so far": "{outcome}",
+    "best and worst so far": "{excursions.mfe:+.2f}, {excursions.mae:+.2f}",
+}
 PERFORMANCE: tuple[Block, ...] = (
     Line(lambda answer: _results(answer.performance.figures)),
     Line(lambda answer: _returns(answer.performance.returns)),
@@ -776,14 +781,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line(_trade_sentence),
         Values("trade", TRADE_VALUES),
         Values("mark", {"last mark": "{position.mark:price} at {at}", "stop now": "{position.stop_price:price}"}),
-        Values(
-            "so_far",
-            {
-                "net if closed at the mark": "{pnl:+.2f}",
-                "outcome so far": "{outcome}",
-                "best and worst so far": "{excursions.mfe:+.2f}, {excursions.mae:+.2f}",
-            },
-        ),
+        Values("so_far", RESULT_SO_FAR),
     ),
     "TradeReflection": (
         Line(_trade_sentence),
@@ -797,6 +795,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Each("beliefs", "belief: {proposition} (credibility {credibility:.2f}, n={n})"),
         Each("plans", lambda plan: f"plan: {_action(plan.action)}: {plan.reasoning}"),
+        Values("so_far", RESULT_SO_FAR),
+        Rows(
+            "marks",
+            columns("at | mark: {position.mark:price} | size: {position.size:g} | stop: {position.stop_price:price}"),
+        ),
     ),
     "ArchivedEpisode": (
         Line(
