@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from backsight.core.instruments import Underlyings
 from backsight.core.memory.advice import Advice, DomainOutcome, SizeRange, advise, direction_of, objection
@@ -21,6 +23,9 @@ from backsight.services.habit_learning import falling_outcomes_since
 from backsight.store import memories as stored
 from backsight.store.instruments import underlyings
 from backsight.store.view import View
+
+if TYPE_CHECKING:
+    from backsight.core.sizing import TradeColumns
 
 REVIEWS_IN_A_DOUBLING = 20
 """Advice is looked at again whenever a strategy has about a twentieth more trades."""
@@ -55,27 +60,97 @@ def is_due(n: int) -> bool:
 
 def advice_evidence(view: View, deployment: Deployment, condition: Condition) -> AdviceEvidence:
     """The evidence for advice to a deployment where a condition holds, from all its strategy's trades in its mode."""
-    trades = stored.teaching_trades(view, mode=deployment.mode, strategy_name=deployment.strategy_name)
-    inside = [trade for trade in trades if conditions_held(condition, trade)]
-    ids = {trade.id for trade in inside}
-    unit, moments = main_outcome(_moments(inside))
-    others = [
-        trade.outcome.value
-        for trade in trades
-        if trade.id not in ids and trade.outcome is not None and trade.outcome.unit == unit
-    ]
-    outcome = DomainOutcome(
-        unit=unit,
-        n=moments.n,
-        mean=moments.mean,
-        interval=moments.interval(),
-        elsewhere=sum(others) / len(others) if others else None,
-        unknown=len(inside) - moments.n,
-    )
-    outcome = replace(outcome, biased=_bias(outcome, inside))
-    if outcome.biased is not None or direction_of(outcome) is None:
-        return AdviceEvidence(outcome=outcome, sizes=None)
-    return AdviceEvidence(outcome=outcome, sizes=_recommended_sizes(view, deployment, trades, inside))
+    return AdviceTrades(view, deployment).evidence(condition)
+
+
+class AdviceTrades:
+    """The trades of a deployment's strategy in its mode, read once for all conditions that are asked about."""
+
+    def __init__(self, view: View, deployment: Deployment) -> None:
+        self._view = view
+        self._deployment = deployment
+        self._sizes: dict[SizingQuery, float] = {}
+        self._columns: dict[frozenset[tuple[tuple[str, str | None], datetime]], TradeColumns] = {}
+
+    @cached_property
+    def _trades(self) -> list[Episode]:
+        deployment = self._deployment
+        return stored.teaching_trades(self._view, mode=deployment.mode, strategy_name=deployment.strategy_name)
+
+    def evidence(self, condition: Condition) -> AdviceEvidence:
+        """The evidence for advice where a condition holds."""
+        trades = self._trades
+        inside = [trade for trade in trades if conditions_held(condition, trade)]
+        ids = {trade.id for trade in inside}
+        unit, moments = main_outcome(_moments(inside))
+        others = [
+            trade.outcome.value
+            for trade in trades
+            if trade.id not in ids and trade.outcome is not None and trade.outcome.unit == unit
+        ]
+        outcome = DomainOutcome(
+            unit=unit,
+            n=moments.n,
+            mean=moments.mean,
+            interval=moments.interval(),
+            elsewhere=sum(others) / len(others) if others else None,
+            unknown=len(inside) - moments.n,
+        )
+        outcome = replace(outcome, biased=_bias(outcome, inside))
+        if outcome.biased is not None or direction_of(outcome) is None:
+            return AdviceEvidence(outcome=outcome, sizes=None)
+        return AdviceEvidence(outcome=outcome, sizes=self._recommended_sizes(inside))
+
+    def _recommended_sizes(self, inside: Sequence[Episode]) -> SizeRange:
+        """The range of the sizes in the contexts in which the trades inside a domain were made.
+
+        Each context is asked about with all its categories, and without volatility and session, which many callers
+        leave out. Other strategies tried lower the sizes, as in `position_size`. Open trades do not, since advice
+        outlasts them: `position_size` subtracts what is at risk when a trade is sized.
+        """
+        from backsight.core.sizing import position_sizes
+
+        queries = {query for trade in inside for query in _queries(trade, self._underlyings)}
+        new = sorted(queries - self._sizes.keys(), key=repr)
+        for underlying in sorted({query.symbol or "" for query in new}):
+            about = [query for query in new if (query.symbol or "") == underlying]
+            sizes = position_sizes(self._columns_for(underlying), about, strategies=self._strategies)
+            self._sizes |= {query: size.recommended for query, size in zip(about, sizes, strict=True)}
+        recommended = [self._sizes[query] for query in queries]
+        return SizeRange(smallest=min(recommended, default=0.0), largest=max(recommended, default=0.0))
+
+    def _columns_for(self, underlying: str) -> "TradeColumns":
+        """The trades that sizes in an underlying come from; underlyings with the same declines share their columns.
+
+        Where the results of a symbol or of the strategy decline, only trades since then count, as in `position_size`;
+        as there, outcomes that are not known in R lower the sizes.
+        """
+        from backsight.core.sizing import trade_columns
+
+        mode, strategy_name, known_symbols = self._deployment.mode, self._deployment.strategy_name, self._underlyings
+        joined = sorted({trade.symbol for trade in self._trades if known_symbols.of(trade.symbol) == underlying})
+        declines = falling_outcomes_since(self._view, mode, strategy_name=strategy_name, symbols=joined)
+        key = frozenset(declines.items())
+        if key not in self._columns:
+            counted = [trade for trade in self._trades if _is_after(trade, declines)]
+            known = known_outcomes(counted, "R")
+            self._columns[key] = replace(
+                trade_columns(_sized_trade(trade, known_symbols) for trade in counted if _is_in(trade, "R")),
+                unknown_won=known.won - known.known_won,
+                unknown_lost=known.lost - known.known_lost,
+            )
+        return self._columns[key]
+
+    @cached_property
+    def _underlyings(self) -> Underlyings:
+        return underlyings(self._view)
+
+    @cached_property
+    def _strategies(self) -> int:
+        """The number of strategies in the mode with enough trades to be sized."""
+        from backsight.core.sizing import FEWEST_TRADES
+
+        return sum(n >= FEWEST_TRADES for n in stored.trades_in_r(self._view, self._deployment.mode).values())
 
 
 def _bias(outcome: DomainOutcome, trades: Sequence[Episode]) -> str | None:
@@ -103,39 +178,6 @@ def _moments(trades: Iterable[Episode]) -> dict[OutcomeUnit, DailyMoments]:
             unit, day = trade.outcome.unit, day_of(trade).isoformat()
             moments[unit] = moments.get(unit, DailyMoments()).add(trade.outcome.value, day=day)
     return moments
-
-
-def _recommended_sizes(
-    view: View, deployment: Deployment, trades: Sequence[Episode], inside: Sequence[Episode]
-) -> SizeRange:
-    """The range of the sizes in the contexts in which the trades inside a domain were made.
-
-    Each context is asked about with all its categories, and without volatility and session, which many callers leave
-    out. Where the results of a symbol or of the strategy decline, only trades since then count, as in `position_size`;
-    as there, other strategies tried and outcomes that are not known in R lower the sizes. Open trades do not, since
-    advice outlasts them: `position_size` subtracts what is at risk when a trade is sized.
-    """
-    from backsight.core.sizing import FEWEST_TRADES, position_sizes, trade_columns
-
-    counts, known_symbols = stored.trades_in_r(view, deployment.mode), underlyings(view)
-    strategies = sum(n >= FEWEST_TRADES for n in counts.values())
-
-    queries = {query for trade in inside for query in _queries(trade, known_symbols)}
-    symbols = {trade.symbol for trade in trades}
-    sizes: list[float] = []
-    for underlying in sorted({query.symbol or "" for query in queries}):
-        joined = sorted(symbol for symbol in symbols if known_symbols.of(symbol) == underlying)
-        declines = falling_outcomes_since(view, deployment.mode, strategy_name=deployment.strategy_name, symbols=joined)
-        counted = [trade for trade in trades if _is_after(trade, declines)]
-        known = known_outcomes(counted, "R")
-        columns = replace(
-            trade_columns(_sized_trade(trade, known_symbols) for trade in counted if _is_in(trade, "R")),
-            unknown_won=known.won - known.known_won,
-            unknown_lost=known.lost - known.known_lost,
-        )
-        about = sorted((query for query in queries if (query.symbol or "") == underlying), key=repr)
-        sizes += (size.recommended for size in position_sizes(columns, about, strategies=strategies))
-    return SizeRange(smallest=min(sizes, default=0.0), largest=max(sizes, default=0.0))
 
 
 def _is_after(trade: Episode, declines: Mapping[tuple[str, str | None], datetime]) -> bool:

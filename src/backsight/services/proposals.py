@@ -1,6 +1,6 @@
 """Proposals: plans and beliefs that lessons and credible beliefs suggest, in force only once they are accepted.
 
-A plan is proposed only where the outcomes of trades and the recommended sizes support its advice (`advice_evidence`).
+A plan is proposed only where the outcomes of trades and the recommended sizes support its advice (`AdviceTrades`).
 They are looked at again as trades close: an open proposal that they no longer support is withdrawn, and a plan that was
 made from it ends. There is one proposal for each deployment, condition and action, however often it is made.
 """
@@ -32,7 +32,7 @@ from backsight.core.reflection.patterns import Pattern
 from backsight.core.reflection.proposals import Suggestion, suggest
 from backsight.core.reflection.wording import bullet_text
 from backsight.core.strategies import Deployment
-from backsight.services.advice import advice_evidence, is_due
+from backsight.services.advice import AdviceTrades, is_due
 from backsight.services.beliefs import make_stated_belief, state_belief
 from backsight.services.context import Context
 from backsight.store import experience as stored_experience
@@ -73,10 +73,12 @@ def propose_from_beliefs(
     With `only_if_due`, a belief proposes nothing until it has about a twentieth more evidence than at the last review.
     """
     proposals: list[Proposal] = []
+    view = View(transaction.connection, deployment.owner_id, Horizon(as_of=now))
+    trades = AdviceTrades(view, deployment)
     for record in records:
         if only_if_due and not is_due(record.posterior.n):
             continue
-        proposal = _proposal_of_belief(transaction, deployment, record, now=now)
+        proposal = _proposal_of_belief(view, deployment, record, trades, now=now)
         if proposal is not None:
             transaction.revise(stored.PROPOSALS, proposal)
             if deployment.memory.automatic_plans:
@@ -90,6 +92,7 @@ def _proposals_of_patterns(
 ) -> Iterator[Proposal]:
     """What the patterns suggest, as far as it is new and its advice is supported."""
     view = View(transaction.connection, deployment.owner_id, Horizon(as_of=reflection.known_at))
+    trades = AdviceTrades(view, deployment)
     for pattern in reflection.evidence:
         for suggestion in suggest(
             pattern, strategy_name=deployment.strategy_name, deployment_id=deployment.id, mode=deployment.mode
@@ -113,12 +116,12 @@ def _proposals_of_patterns(
             if suggestion.kind == "belief":
                 if not _is_belief_known(transaction, deployment, pattern, suggestion):
                     yield proposal
-            elif _may_propose_plan(view, proposal.id) and objection_to(view, deployment, proposal) is None:
+            elif _may_propose_plan(view, proposal.id) and objection_to(trades, proposal) is None:
                 yield proposal
 
 
 def _proposal_of_belief(
-    transaction: Transaction, deployment: Deployment, record: BeliefRecord, *, now: datetime
+    view: View, deployment: Deployment, record: BeliefRecord, trades: AdviceTrades, *, now: datetime
 ) -> Proposal | None:
     """The plan that a belief proposes to a deployment; None if it may not, or if the outcomes support no advice."""
     belief, posterior = record.standing.belief, record.posterior
@@ -127,7 +130,6 @@ def _proposal_of_belief(
     condition = condition_of_belief(belief)
     if condition is None or not _is_decisive(record.standing):
         return None
-    view = View(transaction.connection, deployment.owner_id, Horizon(as_of=now))
     ids = {
         advice: proposal_id(deployment.id, "plan", plan_subject(condition, action))
         for advice, action in ADVISED_ACTIONS.items()
@@ -135,7 +137,7 @@ def _proposal_of_belief(
     possible = {advice: each for advice, each in ids.items() if _may_propose_plan(view, each)}
     if not possible:
         return None  # without reading the trades
-    evidence = advice_evidence(view, deployment, condition)
+    evidence = trades.evidence(condition)
     if evidence.advice not in possible:
         return None
     content = advised_plan(belief, condition, evidence.advice, evidence.outcome, deployment_id=deployment.id)
@@ -217,16 +219,16 @@ def decline_proposal(transaction: Transaction, proposal: Proposal, *, reason: st
 
 def check_supported(view: View, deployment: Deployment, proposal: Proposal) -> None:
     """Refuse a plan whose advice the outcomes of trades do not support now."""
-    objection = objection_to(view, deployment, proposal)
+    objection = objection_to(AdviceTrades(view, deployment), proposal)
     if objection is not None:
         remedy = "create the plan with create_trading_plan if you want it all the same"
         raise Conflict(f"the advice is not supported any more: {objection}; {remedy}", field="proposal_id")
 
 
-def objection_to(view: View, deployment: Deployment, proposal: Proposal) -> str | None:
+def objection_to(trades: AdviceTrades, proposal: Proposal) -> str | None:
     """Why the outcomes of trades do not support the advice of a proposed plan; None if they do."""
     arguments = stored.proposal_arguments(proposal)
-    evidence = advice_evidence(view, deployment, parse_condition(arguments["trigger_condition"]))
+    evidence = trades.evidence(parse_condition(arguments["trigger_condition"]))
     if evidence.advice is None:
         return evidence.objection
     return None if evidence.advice == _advice_of(arguments) else "the outcomes there now support the opposite"
@@ -283,10 +285,11 @@ def review_advice(
     undecided = stored.plan_proposals(view, deployment.id)
     if not undecided or (only_if_due and not is_due(_count_trades(view, deployment))):
         return
+    trades = AdviceTrades(view, deployment)
     for proposal in undecided:
         state = _plan_in_force(view, proposal)
         if proposal.status == "proposed" or state is not None:
-            objection = objection_to(view, deployment, proposal)
+            objection = objection_to(trades, proposal)
             if objection is not None:
                 _end(transaction, view, proposal, state, reason=f"no longer supported: {objection}")
 
