@@ -7,8 +7,8 @@ from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, R
 from backsight.settings import Settings
 
 if TYPE_CHECKING:
+    from backsight.answers.layouts import brief
     from backsight.memory import Memory, open_memory
-    from backsight.surfaces.layouts import brief
 
 __version__ = "0.1.0"
 
@@ -35,7 +35,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(memory, name)
     if name == "brief":
-        from backsight.surfaces.layouts import brief
+        from backsight.answers.layouts import brief
 
         return brief
     raise AttributeError(f"module 'backsight' has no attribute {name!r}")

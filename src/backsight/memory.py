@@ -335,24 +335,15 @@ def _with_warning(answer: Any, warning: str | None) -> Any:
     return replace(answer, message=f"{warning} {answer.message}") if hasattr(answer, "message") else answer
 
 
-MOST_OF_ANSWER = 8_000
-"""Characters of an answer to a model that calls an operation."""
-
-
 def _tool_answer(memory: Memory, operation: "Operation", arguments: Mapping[str, Any]) -> str:
-    """The answer of an operation to a model, as JSON without nulls; an error as JSON from which it can correct."""
+    """The brief answer of an operation to a model; an error as JSON, from which a model can correct its call."""
+    from backsight.answers.detail import brief_answer
+
     try:
-        answer = operation.as_json(memory.run(operation, dict(arguments)))
+        answer = memory.run(operation, dict(arguments))
     except BacksightError as error:
-        answer = error.as_json()
-    text = json.dumps(_without_nulls(answer), ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= MOST_OF_ANSWER else f"{text[:MOST_OF_ANSWER]}… (cut; ask for less, with limit)"
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+        return json.dumps(error.as_json(), ensure_ascii=False, separators=(",", ":"))
+    return brief_answer(operation, arguments, answer).text()
 
 
 OPERATIONS = operations_of(Memory)

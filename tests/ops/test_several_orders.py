@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from backsight.answers.layouts import brief
 from backsight.core.decision import ProposedOrder, Verdict
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.orders import Order
 from backsight.core.portfolio import OpenOrder
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
-from backsight.surfaces.layouts import brief
 from backsight.testing import FakeClock, a_position, a_snapshot
 from ops.test_ticks import DEPLOYMENT, Desk, a_report, at
 

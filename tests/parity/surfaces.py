@@ -13,15 +13,15 @@ from click.testing import CliRunner
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from backsight.answers.detail import DETAILS
+from backsight.answers.layouts import brief_of
 from backsight.core.errors import BacksightError
 from backsight.core.keys import SECRET_BYTES, token_of
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.operation import Operation
 from backsight.ports import Clock
 from backsight.surfaces.cli import command_name
-from backsight.surfaces.detail import DETAILS
 from backsight.surfaces.http_server import HttpOptions, base_url, http_application, http_server, listen
-from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.main import program
 from backsight.surfaces.rest import path_of
 from backsight.testing import FakeClock, FakeRandomness

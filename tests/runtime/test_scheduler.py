@@ -13,11 +13,12 @@ from threading import Event
 import pytest
 
 from backsight.core.errors import Conflict
+from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, open_memory
 from backsight.runtime.scheduler import Scheduler
 from backsight.services.schedule_lease import release_lease, take_lease
 from backsight.settings import Settings
-from backsight.testing import FakeClock
+from backsight.testing import FakeClock, a_trade_call
 from backsight.testing.claude_stand_in import stand_in
 from support import deployed
 
@@ -77,6 +78,41 @@ def test_one_process_fires_the_heartbeats_of_a_store(agent: Memory, clock: FakeC
         take_lease(agent, "one", now=clock.now() + timedelta(seconds=1))
     release_lease(agent, "two")
     take_lease(agent, "one", now=clock.now())
+
+
+def test_every_cadence_reflects_between_ticks_when_it_is_due(memory: Memory, clock: FakeClock) -> None:
+    cadences = {
+        "off": MemoryOverrides(cadence="off"),
+        "two": MemoryOverrides(cadence="per_n_trades", every_n_trades=2),
+        "daily": MemoryOverrides(cadence="daily"),
+    }
+    for name, overrides in cadences.items():
+        memory.open_account(venue="binance", name=name, mode="paper")
+        memory.save_strategy(name=f"On {name}")
+        memory.deploy(strategy_name=f"On {name}", account=name, memory=overrides)
+    lines: list[str] = []
+    scheduler = Scheduler(memory, "one", lines.append)
+    scheduler.fire(clock.now())
+
+    def reflected(trades: int) -> set[str]:
+        """The accounts whose deployment reflects after so many more trades of each, an hour later."""
+        for name in cadences:
+            for number in range(trades):
+                clock.advance(seconds=1)
+                call = a_trade_call(strategy_name=f"On {name}", deployment=f"On {name}@{name}", symbol=f"X{number}")
+                memory.remember_trade(**call)
+        lines.clear()
+        clock.advance(hours=1)
+        scheduler.fire(clock.now())
+        return {line.split("@")[1].split(":")[0] for line in lines if line.startswith("reflection of ")}
+
+    assert reflected(0) == set()
+    assert reflected(1) == {"daily"}
+    assert reflected(1) == {"two"}
+    assert reflected(0) == set()
+    assert reflected(2) == {"two"}
+    clock.advance(days=1)
+    assert reflected(0) == {"daily"}
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])

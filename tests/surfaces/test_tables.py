@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from backsight.answers.blocks import Block, Each, Line, Rows, Values
 from backsight.core.errors import BacksightError
 from backsight.core.trades.trade import Outcome
 from backsight.memory import OPERATIONS, open_memory
-from backsight.surfaces.blocks import Block, Each, Line, Rows, Values
 from backsight.surfaces.tables import show, show_part, show_record
 from backsight.testing import FakeClock
 from parity.surfaces import SURFACES, Call

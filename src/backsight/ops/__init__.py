@@ -8,7 +8,7 @@ NOUNS = {
     "trades": "Remember trades and deliberate inactions; list, read and annotate them.",
     "ticks": "Run a deployment tick by tick: the prompt before a decision, the record after it.",
     "claims": "Claim an account for one live loop, and record orders before they are submitted.",
-    "decisions": "Record calls that take no position; their outcome is known later.",
+    "decisions": "See what became of decisions, settle them, record calls that take no position.",
     "agents": "Run agents and talk to them; record their runs, and see what each concluded.",
     "state": "See the agent's mood and habits; record the equity of an account.",
     "beliefs": "State beliefs, see how credible they are, retire them.",

@@ -320,7 +320,7 @@ def save_card_type(
     re_examinable: Annotated[ReExaminable, "Whether a decision of this type may be re-examined."] = "never",
     actions: Annotated[Actions, "The words that a re-examination may advise; any if left out."] = [],  # noqa: B006
 ) -> SavedCardType:
-    """Save a type of result card: a configuration, from which lists, outcomes and re-examinations follow.
+    """Save a type of result card: its fields, and which of them mean the entry, the target, the stop and so on.
 
     A type can be changed until a run has a card of it.
     """

@@ -80,7 +80,10 @@ def run_agent(
     patience_seconds: Annotated[Patience, "How long to wait while the agent is running."] = 5.0,
     wait_seconds: Annotated[Wait, "How long to wait for the answer; the run goes on after it."] = 0.0,
 ) -> StartedRun:
-    """Run the agent of a deployment and answer at once with the run, which get_run follows."""
+    """Run the agent of a deployment.
+
+    The command line waits for the answer; MCP and REST return the run at once, and get_run follows it.
+    """
     kind: RunKind = "heartbeat" if heartbeat else "manual"
     order = RunOrder(deployment=deployment, kind=kind, prompt=prompt or None, patience_seconds=patience_seconds)
     return _started(ctx, order, wait_seconds)
@@ -95,7 +98,9 @@ def chat_with_agent(
     patience_seconds: Annotated[Patience, "How long to wait while the agent is running."] = 5.0,
     wait_seconds: Annotated[Wait, "How long to wait for the answer; the run goes on after it."] = 0.0,
 ) -> StartedRun:
-    """Send a message to the agent of a deployment and answer at once with the run, which get_run follows.
+    """Send one message to the agent of a deployment.
+
+    The command line waits for the answer; MCP and REST return the run at once, and get_run follows it.
 
     The agent remembers the conversation only while its session is shared; see share_session.
     """
@@ -133,7 +138,10 @@ def re_examine(
     run: Annotated[Key, "The run whose decision is to be re-examined, by its id or the beginning of it."],
     wait_seconds: Annotated[Wait, "How long to wait for the answer; the run goes on after it."] = 0.0,
 ) -> StartedRun:
-    """Start a fresh run that re-examines a decision and answer at once with it; the decision is not touched."""
+    """Let the agent analyse one of its earlier decisions again, in a new run; the decision is not changed.
+
+    The command line waits for the answer; MCP and REST return the run at once, and get_run follows it.
+    """
     with ctx.reading() as connection:
         view = ctx.view(connection)
         parent, card_type = _examinable(view, run)

@@ -37,7 +37,7 @@ class SessionStatus:
 
 @command()
 def share_session(ctx: Context, *, deployment: Annotated[Key, DEPLOYMENT]) -> SessionStatus:
-    """Let chats and heartbeats of an agent share one session from now on; always a fresh start."""
+    """Let chats and heartbeats of an agent share one session from now on; it begins empty."""
     with ctx.writing() as transaction:
         target = deployment_named(transaction.connection, ctx.owner, deployment)
         share(transaction, ctx, target)
@@ -46,7 +46,7 @@ def share_session(ctx: Context, *, deployment: Annotated[Key, DEPLOYMENT]) -> Se
 
 @command()
 def unshare_session(ctx: Context, *, deployment: Annotated[Key, DEPLOYMENT]) -> SessionStatus:
-    """Stop sharing the session, in chats too: every run starts afresh; what was recorded stays."""
+    """Stop sharing the session: every run and chat message starts afresh; recorded runs stay."""
     with ctx.writing() as transaction:
         target = deployment_named(transaction.connection, ctx.owner, deployment)
         if session_of(everything(transaction.connection, ctx.owner), target.id).is_shared:
@@ -56,7 +56,7 @@ def unshare_session(ctx: Context, *, deployment: Annotated[Key, DEPLOYMENT]) -> 
 
 @command()
 def reset_session(ctx: Context, *, deployment: Annotated[Key, DEPLOYMENT]) -> SessionStatus:
-    """Start the shared session afresh; the chat messages stay visible in list_runs."""
+    """Empty the shared session; recorded runs and chat messages stay visible in list_runs."""
     with ctx.writing() as transaction:
         target = deployment_named(transaction.connection, ctx.owner, deployment)
         if not session_of(everything(transaction.connection, ctx.owner), target.id).is_shared:

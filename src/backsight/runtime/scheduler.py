@@ -8,20 +8,24 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from threading import Event
 
 from backsight.core.agents.agent_settings import AgentSettings
 from backsight.core.agents.cron import parse_cron
 from backsight.core.errors import BacksightError, Conflict
+from backsight.core.strategies import Deployment
 from backsight.memory import Memory
 from backsight.services.deployments import deployments_at
+from backsight.services.reflection import is_due_between_ticks
 from backsight.services.schedule_lease import LEASE, release_lease, take_lease
 from backsight.store.agent_sessions import scheduled_agents
 
 LOG = logging.getLogger("backsight")
 RESOLVE_EVERY = timedelta(minutes=5)
 REINDEX_EVERY = timedelta(minutes=10)
-REFLECT_EVERY = timedelta(hours=24)
+REFLECT_EVERY = timedelta(hours=1)
+"""How often the scheduler looks whether a reflection is due; the cadence of each deployment says when it is."""
 Report = Callable[[str], None]
 """Receives one line for each thing that was done."""
 
@@ -96,11 +100,14 @@ class Scheduler:
 
     def _reflect(self) -> None:
         with self.memory.reading() as connection:
-            deployments = deployments_at(self.memory.view(connection))
-        for deployment in deployments:
-            if deployment.memory.cadence == "daily":
-                result = self.memory.reflect(deployment=deployment.id)
-                self.report(f"reflection of {deployment.name}: {result.came}")
+            view = self.memory.view(connection)
+            due = [each for each in deployments_at(view) if is_due_between_ticks(view, each)]
+        for deployment in due:
+            self._attempt(f"reflection of {deployment.name}", partial(self._reflect_on, deployment))
+
+    def _reflect_on(self, deployment: Deployment) -> None:
+        result = self.memory.reflect(deployment=deployment.id)
+        self.report(f"reflection of {deployment.name}: {result.came}")
 
     def _attempt(self, name: str, work: Callable[[], None]) -> None:
         try:

@@ -126,6 +126,12 @@ def reflect_if_due(
         return None
 
 
+def is_due_between_ticks(view: View, deployment: Deployment) -> bool:
+    """Whether a reflection is due although no tick closes a trade: trades are also imported and reported."""
+    since = _since_reflection(view, deployment, closed_in_tick=0)
+    return is_due(deployment.memory.when, replace(since, closed_in_tick=since.closed_since_attempt), now=view.as_of)
+
+
 def read_evidence(
     view: View, columns: "ClosedTradeColumns", deployment: Deployment
 ) -> tuple[TradeEvidence, tuple[datetime, datetime] | None]:

@@ -18,10 +18,10 @@ from backsight.settings import settings_from_environment
 from backsight.surfaces.typed_text import alternatives, is_time, typed, types_of
 
 if TYPE_CHECKING:
+    from backsight.answers.detail import Detail
     from backsight.memory import Memory
     from backsight.operation import Operation
     from backsight.services.context import Progress
-    from backsight.surfaces.detail import Detail
 
 DIRECT = {
     "status": ("status", "See which store is open, what it holds, and whether it was verified."),
@@ -194,7 +194,7 @@ def _option(name: str, argument: Schema, schema: Schema, *, required: bool) -> c
 
 def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:
     """Run an operation and print its answer: brief as tables, in full as JSON, unless `detail` says otherwise."""
-    from backsight.surfaces.detail import split_detail
+    from backsight.answers.detail import split_detail
 
     try:
         detail, own_arguments = split_detail(operation, arguments, default="full" if as_json else "brief")
@@ -282,7 +282,7 @@ def _content(operation: "Operation", answer: object, detail: "Detail") -> Any:
     """The JSON of an answer: every field, or its brief form."""
     if detail == "full":
         return operation.as_json(answer)
-    from backsight.surfaces.layouts import brief_of
+    from backsight.answers.layouts import brief_of
 
     return brief_of(answer).as_json()
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from backsight.surfaces.brief import Column
+from backsight.answers.brief import Column
 
 GAP = 2
 """Spaces between two columns."""

@@ -12,6 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from backsight.answers.brief import Reference
+from backsight.answers.layouts import brief_of
 from backsight.core.context import ContextVector
 from backsight.memory import Memory, open_memory
 from backsight.ops.ticks import ContextPreview
@@ -20,8 +22,6 @@ from backsight.runtime.backtest import BacktestResult
 from backsight.runtime.clock import SimulatedClock
 from backsight.settings import Settings
 from backsight.surfaces.backtest import result_as_json, show_result
-from backsight.surfaces.brief import Reference
-from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.progress import Stopwatch, progress_bar
 from backsight.surfaces.tables import console, show, show_part
 

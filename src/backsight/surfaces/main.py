@@ -193,9 +193,12 @@ def watch(ctx: click.Context, every: float) -> None:
 @program.command()
 @click.pass_context
 def schedule(ctx: click.Context) -> None:
-    """Fire the heartbeats of agents, resolve decisions, reindex documents and reflect, until Ctrl-C.
+    """Run agents by their schedules, and do the periodic work of the store, until Ctrl-C.
 
-    One process at a time fires the heartbeats of a store; a second one is refused.
+    A run by schedule is a heartbeat. The periodic work: see what became of decisions (every 5 minutes), read changed
+    documents (every 10 minutes), and reflect on each deployment when its cadence says so (looked at every hour).
+
+    One process at a time does so for a store; a second one is refused. Heartbeats that were missed are not made up for.
     """
     import socket
     import threading

@@ -40,6 +40,7 @@ from mcp_types import (
 )
 
 from backsight import __version__
+from backsight.answers.detail import brief_answer, split_detail
 from backsight.audience import Audience
 from backsight.core.errors import BacksightError, Refused
 from backsight.core.keys import Authority
@@ -48,9 +49,7 @@ from backsight.operation import Operation
 from backsight.operation_list import Operations
 from backsight.services.keys import key_of_token
 from backsight.surfaces.access import CALLER
-from backsight.surfaces.detail import ceiling_of, split_detail
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
-from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.mcp_resources import TEXT, ResourceText, is_template, read_resource, resources_for
 from backsight.surfaces.mcp_tools import tool_list, tools_for
 
@@ -179,7 +178,7 @@ def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> C
     if detail == "full":
         full = operation.as_json(result)
         return CallToolResult(content=[_text(_json(full))], structured_content=full)
-    brief = brief_of(result).within(ceiling_of(operation, own_arguments))
+    brief = brief_answer(operation, own_arguments, result)
     return CallToolResult(content=[_text(brief.text())], structured_content=brief.as_json())
 
 

@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from backsight.answers.detail import brief_answer
 from backsight.audience import Audience
 from backsight.core.errors import NotFound
 from backsight.memory import OPERATIONS, Memory
-from backsight.surfaces.detail import ceiling_of
-from backsight.surfaces.layouts import brief_of
 
 PLACEHOLDER = re.compile(r"\\\{(\w+)\\\}")
 TEXT = "text/plain"
@@ -79,7 +78,7 @@ def read_resource(memory: Memory, uri: str, resources: Mapping[str, ResourceText
             answer = memory.run(operation, arguments)
             if resource.text is not None:
                 return resource.text(answer)
-            return brief_of(answer).within(ceiling_of(operation, arguments)).text()
+            return brief_answer(operation, arguments, answer).text()
     raise NotFound(f"no resource {uri[:80]!r}; known: {', '.join(resources)}", field="uri")
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
 
+from backsight.answers.detail import DETAILS
+from backsight.answers.layouts import brief_schema
 from backsight.audience import DOCUMENT_TOOLS, OFFERED, Audience
 from backsight.core.errors import Invalid, Refused, did_you_mean
 from backsight.json_schemas import Schema, refer, slim_input
 from backsight.memory import OPERATIONS
 from backsight.operation import Operation
 from backsight.operation_list import Operations
-from backsight.surfaces.detail import DETAILS
-from backsight.surfaces.layouts import brief_schema
 
 DETAIL = {"enum": list(DETAILS), "type": "string", "description": "full: every field."}
 UNLISTED = frozenset({"seen_at", "by", "label", "between", "belief", "count", "result", "with_calls"})

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from backsight.answers.layouts import brief_schema
 from backsight.core.decision import ProposedOrder, Segment, Verdict
 from backsight.core.errors import KINDS
 from backsight.core.market import Bar
@@ -16,7 +17,6 @@ from backsight.memory import OPERATIONS
 from backsight.operation import Operation
 from backsight.ops import NOUNS
 from backsight.surfaces.cli import command_name
-from backsight.surfaces.layouts import brief_schema
 from backsight.surfaces.rest import path_of
 
 PATH = Path("docs/reference/operations.md")

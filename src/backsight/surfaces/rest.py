@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from backsight import __version__
+from backsight.answers.detail import Detail, brief_answer, split_detail
 from backsight.core.errors import KINDS, BacksightError, Invalid
 from backsight.json_schemas import Schema
 from backsight.memory import OPERATIONS, Memory
@@ -20,9 +21,7 @@ from backsight.operation import Operation
 from backsight.ops import NOUNS
 from backsight.surfaces.access import CALLER, PREFIX
 from backsight.surfaces.api_page import api_page
-from backsight.surfaces.detail import Detail, ceiling_of, split_detail
 from backsight.surfaces.html_page import page_response
-from backsight.surfaces.layouts import brief_of
 from backsight.surfaces.openapi import path_of as path_of
 from backsight.surfaces.openapi import plain_document
 from backsight.surfaces.problems import PROBLEM, Problem, problem, problem_of
@@ -132,7 +131,7 @@ def respond(memory: Memory, operation: Operation, arguments: dict[str, Any], det
     answer = memory.carry_out(operation, arguments)
     if detail == "full":
         return JSONResponse(operation.as_json(answer))
-    return PlainTextResponse(brief_of(answer).within(ceiling_of(operation, arguments)).text())
+    return PlainTextResponse(brief_answer(operation, arguments, answer).text())
 
 
 def cached_document(app: FastAPI) -> Callable[[], dict[str, Any]]:

@@ -10,12 +10,12 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Styled
 
+from backsight.answers.blocks import REPLAYED, columns_of, is_list, is_record
+from backsight.answers.brief import NEXT_CURSOR, Column, FileText, Part, Reference, Sentence, Table, Text, ValueList
+from backsight.answers.layouts import brief_of
+from backsight.answers.values import HIDDEN, fill, label_of, text_of
 from backsight.core.text.untrusted_text import flat
-from backsight.surfaces.blocks import REPLAYED, columns_of, is_list, is_record
-from backsight.surfaces.brief import NEXT_CURSOR, Column, FileText, Part, Reference, Sentence, Table, Text, ValueList
 from backsight.surfaces.column_widths import GAP, fit, least_width, may_wrap
-from backsight.surfaces.layouts import brief_of
-from backsight.surfaces.values import HIDDEN, fill, label_of, text_of
 
 PIPE_WIDTH = 160
 ABBREVIATIONS = {"Q": "outcome", "Sim": "similarity", "Rec": "recency", "Conf": "confidence", "Aff": "mood"}

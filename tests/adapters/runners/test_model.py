@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from mcp_types import TextContent
 
 from backsight.adapters.runners.conversation import history_messages
 from backsight.adapters.runners.model import ModelRunner
 from backsight.core.agents.request import Exchange
-from backsight.memory import Memory, open_memory
+from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.settings import Settings
+from backsight.surfaces.mcp import answer
 from backsight.testing import FakeClock, a_trade_call
 from backsight.testing.models import ModelServer, Reply, chat_reply, error_reply
 from support import deployed
@@ -63,6 +65,22 @@ def test_a_model_calls_the_tools_of_a_trader(url: str, clock: FakeClock) -> None
         assert "XAUUSD" in asked(server, 1)
         assert "out of range" in asked(server, 2)
         assert "list_trades" in str(run.transcript)
+
+
+def test_a_tool_answers_a_model_as_it_does_over_mcp(url: str, clock: FakeClock) -> None:
+    calls: tuple[dict[str, Any], ...] = ({}, {"limit": 40}, {"limit": 0}, {"colour": "red"})
+    replies = [tool_reply("list_trades", arguments) for arguments in calls]
+    with (
+        ModelServer(*replies, chat_reply("done")) as server,
+        a_memory(url, clock, server.base_url, tools=["list_trades"]) as memory,
+    ):
+        for number in range(40):
+            clock.advance(seconds=1)
+            memory.remember_trade(**a_trade_call(**AGENT, symbol=f"X{number}"))
+        assert memory.run_agent(**AGENT, wait_seconds=60.0).run.output == "done"
+        contents = [each["content"] for each in server.requests[-1]["messages"] if each["role"] == "tool"]
+        over_mcp = [answer(memory, OPERATIONS["list_trades"], arguments).content[0] for arguments in calls]
+        assert contents == [each.text for each in over_mcp if isinstance(each, TextContent)]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from backsight.answers.values import price_digits
 from backsight.core.instants import format_instant, nearest_minute
 from backsight.core.trades.trade import Trade
-from backsight.surfaces.values import price_digits
 
 Unit = Literal["money", "percent", "R"]
 UNITS: tuple[Unit, ...] = ("money", "percent", "R")

@@ -11,10 +11,10 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from backsight import __version__
+from backsight.answers.layouts import brief_of
+from backsight.answers.values import text_of
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.strategies import Deployment
-from backsight.surfaces.layouts import brief_of
-from backsight.surfaces.values import text_of
 from backsight.surfaces.web import numbers
 from backsight.surfaces.web.state import EVERY, PERIODS, BarState, short_instant
 from backsight.surfaces.web.visible_text import as_typed, finalize, markdown

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from backsight.core.text.untrusted_text import flat, shorten
-from backsight.surfaces.brief import (
+from backsight.answers.brief import (
     NEXT_CURSOR,
     Brief,
     BriefCell,
@@ -23,7 +22,7 @@ from backsight.surfaces.brief import (
     Text,
     ValueList,
 )
-from backsight.surfaces.values import (
+from backsight.answers.values import (
     HIDDEN,
     SHOWN_AS_TEXT,
     Template,
@@ -34,6 +33,7 @@ from backsight.surfaces.values import (
     text_of,
     value_at,
 )
+from backsight.core.text.untrusted_text import flat, shorten
 
 CELL_WIDTH, CELL_TOKENS = 100, 60
 LINE_WIDTH, LINE_TOKENS = 1_200, 300

@@ -1,4 +1,4 @@
-"""How much of an answer is shown: in brief, or in full.
+"""How much of an answer is shown: in brief and within a ceiling of tokens, or in full.
 
 `detail` belongs to the surfaces: an operation has one result, and its brief form is a rendering of it. An operation
 that has an argument `detail` of its own receives it as well; if `brief` is not among its values, it says what the
@@ -8,6 +8,8 @@ result contains and not how the result is shown.
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
+from backsight.answers.brief import Brief
+from backsight.answers.layouts import brief_of
 from backsight.core.errors import Invalid, did_you_mean
 from backsight.operation import Operation
 
@@ -16,7 +18,7 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 
 CEILING = 2_000
 CEILINGS = {"recall_memories": 1_200, "list_trades": 1_000, "get_strategy_performance": 500}
-"""Tokens of a brief answer over MCP at the default limit, where they differ from `CEILING`."""
+"""Tokens of a brief answer to a model at the default limit, where they differ from `CEILING`."""
 
 
 def has_own_detail(operation: Operation) -> bool:
@@ -47,6 +49,11 @@ def checked_detail(detail: Any, *, default: Detail) -> Detail:
         raise Invalid(f"{str(detail)[:40]!r} is not known; {did_you_mean(str(detail), DETAILS)}", field="detail")
     known: Detail = detail
     return known
+
+
+def brief_answer(operation: Operation, arguments: object, answer: Any) -> Brief:
+    """The brief form of an answer, within the tokens that it may take."""
+    return brief_of(answer).within(ceiling_of(operation, arguments))
 
 
 def ceiling_of(operation: Operation, arguments: object) -> int:

@@ -8,11 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from backsight.core.memory.drift_report import amount_of
-from backsight.core.numbers import half_width, with_margin
-from backsight.core.text.counts import count_of
-from backsight.core.text.untrusted_text import shorten
-from backsight.surfaces.blocks import (
+from backsight.answers.blocks import (
     MORE,
     REPLAYED,
     Block,
@@ -26,8 +22,12 @@ from backsight.surfaces.blocks import (
     default_parts,
     parts_of,
 )
-from backsight.surfaces.brief import Brief
-from backsight.surfaces.values import Template, columns, fill, short_id, text_of, value_at, with_unit
+from backsight.answers.brief import Brief
+from backsight.answers.values import Template, columns, fill, short_id, text_of, value_at, with_unit
+from backsight.core.memory.drift_report import amount_of
+from backsight.core.numbers import half_width, with_margin
+from backsight.core.text.counts import count_of
+from backsight.core.text.untrusted_text import shorten
 
 LINE_WIDTH = 140
 SNIPPET_LINES = 6
@@ -467,9 +467,9 @@ def _snippet(answer: Any, citation: Any) -> str:
 
 def _chain(answer: Any) -> str:
     """The audit chain as JSON Lines; the last line is its head."""
-    from backsight.memory import OPERATIONS
+    from pydantic import TypeAdapter
 
-    export = OPERATIONS["export_audit"].as_json(answer)
+    export = TypeAdapter(type(answer)).dump_python(answer, mode="json")
     return "\n".join(json.dumps(link, ensure_ascii=False) for link in [*export["links"], {"head": export["head"]}])
 
 

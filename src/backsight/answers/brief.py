@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
+from backsight.answers.values import label_of
 from backsight.core.text.tokens import estimate
-from backsight.surfaces.values import label_of
 
 SAME_IN = 3
 """In a table of at least so many rows, a column with one value only is stated once, above the table."""

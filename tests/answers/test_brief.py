@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight import brief
+from backsight.answers.brief import Brief, BriefCell, Column, Reference, Sentence, Table, Text
+from backsight.answers.detail import CEILING, CEILINGS, ceiling_of
+from backsight.answers.layouts import LAYOUTS, brief_of
 from backsight.core.text.untrusted_text import flat
 from backsight.memory import OPERATIONS, Memory, open_memory, open_simulation
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
-from backsight.surfaces.brief import Brief, BriefCell, Column, Reference, Sentence, Table, Text
-from backsight.surfaces.detail import CEILING, CEILINGS, ceiling_of
-from backsight.surfaces.layouts import LAYOUTS, brief_of
 from backsight.surfaces.mcp import answer
 from backsight.surfaces.mcp_tools import output_schema
 from backsight.testing import T0, FakeClock, a_trade_call
