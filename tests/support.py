@@ -232,6 +232,7 @@ def lived_in(memory: Memory, clock: FakeClock) -> None:
     memory.revoke_key(key_id=key.id)
     told(memory, clock)
     taught(memory, clock)
+    memory.record_verification()
 
 
 def told(memory: Memory, clock: FakeClock) -> None:

@@ -10,8 +10,9 @@ from backsight.surfaces.demo import DemoFolder, fill_folder
 from browser_support import CHROMIUM, served, signed_in
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Closed with its module: while the driver runs, nothing else in this process can run an event loop."""
     if CHROMIUM is None:
         pytest.skip("NO CHROMIUM: the tests of the pages in a browser are skipped; install chromium")
     with sync_playwright() as playwright:

@@ -45,11 +45,12 @@ def test_mcp_says_how_to_install_its_package(tmp_path: Path, words: tuple[str, .
 def test_serve_serves_rest_alone_and_says_so(tmp_path: Path) -> None:
     with run_without_mcp(tmp_path, "serve", "--port", "0") as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(2)]
+        lines = [process.stdout.readline() for _ in range(3)]
         process.terminate()
         process.communicate(timeout=60)
-    assert re.match(r"REST  http://127.0.0.1:\d+/api/v1/docs$", lines[0])
-    assert lines[1] == "MCP   not served; pip install 'backsight[mcp]'\n"
+    assert re.match(r"Pages http://127.0.0.1:\d+/sign-in\?token=\w+$", lines[0])
+    assert re.match(r"REST  http://127.0.0.1:\d+/api/v1/docs$", lines[1])
+    assert lines[2] == "MCP   not served; pip install 'backsight[mcp]'\n"
 
 
 def test_an_application_without_mcp_answers_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,10 +118,15 @@ def _to_component(schema: Schema, names: Collection[str]) -> Schema:
 
 
 def _plain(schema: Schema) -> Schema:
-    """A schema without titles, and without defaults that are objects, which clients cannot parse."""
+    """A schema without what generated clients cannot read: titles, defaults that are objects, types by position."""
 
     def change(each: Schema) -> Schema:
-        return {name: value for name, value in each.items() if not (name == "default" and isinstance(value, dict))}
+        kept = {name: value for name, value in each.items() if not (name == "default" and isinstance(value, dict))}
+        items = kept.get("prefixItems", [])
+        if items and all(item == items[0] for item in items):
+            del kept["prefixItems"]
+            kept["items"] = items[0]
+        return kept
 
     return each_schema(without_titles(schema), change)
 
