@@ -121,12 +121,12 @@ def _plain(schema: Schema) -> Schema:
     """A schema without what generated clients cannot read: titles, defaults that are objects, types by position."""
 
     def change(each: Schema) -> Schema:
-        kept = {name: value for name, value in each.items() if not (name == "default" and isinstance(value, dict))}
-        items = kept.get("prefixItems", [])
+        slim = {name: value for name, value in each.items() if not (name == "default" and isinstance(value, dict))}
+        items = slim.get("prefixItems", [])
         if items and all(item == items[0] for item in items):
-            del kept["prefixItems"]
-            kept["items"] = items[0]
-        return kept
+            del slim["prefixItems"]
+            slim["items"] = items[0]
+        return slim
 
     return each_schema(without_titles(schema), change)
 
