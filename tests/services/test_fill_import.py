@@ -192,7 +192,7 @@ def test_a_file_that_is_cut_within_an_instant_can_be_completed(tmp_path: Path, p
         imported(memory, tmp_path, whole[part])
         imported(memory, tmp_path, whole)
         imported(other, tmp_path, whole)
-        assert [each.direction for each in trades_of(other)] == ["long", "short"]
+        assert {(each.direction, each.size) for each in trades_of(other)} == {("long", 1.0), ("short", 2.0)}
         assert (state(memory)["trade_history"], state(memory)["episodic_memory"]) == (
             state(other)["trade_history"],
             state(other)["episodic_memory"],
