@@ -1,8 +1,8 @@
 """What the official conformance suite of MCP expects a server to offer, added to a server of Backsight.
 
-Text, errors, progress, plain prompts and a text resource go through the surface, as operations, prompts and resources of
-an offer. Pictures, sounds, forms and the rest, which Backsight has no use for, are handlers in front of the surface's
-own; what they do not know goes on to the surface. Both are served by the application of `backsight mcp --http`.
+Text, errors, progress, headers, plain prompts and a text resource go through the surface, as operations, prompts and
+resources of an offer. Pictures, sounds, forms and the rest, which Backsight has no use for, are answered by handlers in
+front of the surface's own, which pass other requests on. The application of `backsight mcp --http` serves both.
 """
 
 import json
@@ -11,18 +11,21 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
     AudioContent,
     BlobResourceContents,
     CallToolRequestParams,
     CallToolResult,
+    ClientCapabilities,
     CompleteRequestParams,
     CompleteResult,
     Completion,
@@ -30,18 +33,19 @@ from mcp_types import (
     CreateMessageRequest,
     CreateMessageRequestParams,
     CreateMessageResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
     EmbeddedResource,
     EmptyResult,
     GetPromptRequestParams,
     GetPromptResult,
     ImageContent,
+    InputRequiredResult,
     JSONRPCMessage,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
-    LoggingMessageNotification,
-    LoggingMessageNotificationParams,
     PaginatedRequestParams,
     Prompt,
     PromptArgument,
@@ -50,6 +54,7 @@ from mcp_types import (
     ReadResourceResult,
     Resource,
     ResourceTemplate,
+    SamplingCapability,
     SamplingMessage,
     SetLevelRequestParams,
     SubscribeRequestParams,
@@ -58,6 +63,7 @@ from mcp_types import (
     Tool,
     UnsubscribeRequestParams,
 )
+from pydantic import Field
 
 from backsight.core.errors import Refused
 from backsight.memory import Memory, open_memory
@@ -86,13 +92,13 @@ class Reply:
 
 
 @query(audience=("trader",))
-def test_simple_text(_context: Memory) -> Reply:
+def test_simple_text(context: Memory) -> Reply:
     """Answer with a text."""
     return Reply("This is a simple text response for testing.")
 
 
 @query(audience=("trader",))
-def test_error_handling(_context: Memory) -> Reply:
+def test_error_handling(context: Memory) -> Reply:
     """Fail."""
     raise Refused("This tool intentionally returns an error for testing", field="tool")
 
@@ -105,8 +111,16 @@ def test_tool_with_progress(context: Memory) -> Reply:
     return Reply("Progress was reported three times.")
 
 
+@query(audience=("trader",))
+def test_header(
+    context: Memory, *, region: Annotated[str, "A region.", Field(json_schema_extra={"x-mcp-header": "Region"})]
+) -> Reply:
+    """Answer with an argument that the client sends as a header too."""
+    return Reply(f"The region is {region}.")
+
+
 def _operations() -> dict[str, Operation]:
-    operations = map(operation_of, (test_simple_text, test_error_handling, test_tool_with_progress))
+    operations = map(operation_of, (test_simple_text, test_error_handling, test_tool_with_progress, test_header))
     return {operation.name: operation for operation in operations if operation is not None}
 
 
@@ -159,8 +173,7 @@ CONTENTS: Mapping[str, list[ContentBlock]] = {
 
 async def _log(context: Context, _arguments: Mapping[str, Any]) -> CallToolResult:
     for text in ("Tool execution started", "Tool processing data", "Tool execution completed"):
-        params = LoggingMessageNotificationParams(level="info", data=text)
-        await context.session.send_notification(LoggingMessageNotification(params=params), context.request_id)
+        await context.session.send_log_message("info", text, related_request_id=context.request_id)
     return _text("Three messages were logged.")
 
 
@@ -184,6 +197,22 @@ def _form(properties: Mapping[str, Any], required: tuple[str, ...] = ()) -> Call
     return ask
 
 
+async def _need_sampling(context: Context, _arguments: Mapping[str, Any]) -> CallToolResult:
+    if not context.session.check_client_capability(ClientCapabilities(sampling=SamplingCapability())):
+        raise MCPError(
+            code=MISSING_REQUIRED_CLIENT_CAPABILITY,
+            message="this tool needs a client that offers sampling",
+            data={"requiredCapabilities": {"sampling": {}}},
+        )
+    return _text("The client offers sampling.")
+
+
+async def _need_input(_context: Context, _arguments: Mapping[str, Any]) -> InputRequiredResult:
+    schema: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
+    params = ElicitRequestFormParams(message="Your name?", requested_schema=schema)
+    return InputRequiredResult(input_requests={"name": ElicitRequest(params=params)})
+
+
 async def _reconnect(context: Context, _arguments: Mapping[str, Any]) -> CallToolResult:
     if context.close_sse_stream is not None:
         await context.close_sse_stream()
@@ -193,7 +222,7 @@ async def _reconnect(context: Context, _arguments: Mapping[str, Any]) -> CallToo
 
 CHOICES = ("option1", "option2", "option3")
 TITLED = [{"const": f"value{number}", "title": f"Option {number}"} for number in (1, 2, 3)]
-CALLS: Mapping[str, Callable[..., Awaitable[CallToolResult]]] = {
+CALLS: Mapping[str, Callable[..., Awaitable[CallToolResult | InputRequiredResult]]] = {
     "test_tool_with_logging": _log,
     "test_sampling": _sample,
     "test_elicitation": _form({"username": {"type": "string"}, "email": {"type": "string"}}, ("username", "email")),
@@ -216,6 +245,9 @@ CALLS: Mapping[str, Callable[..., Awaitable[CallToolResult]]] = {
         }
     ),
     "test_reconnection": _reconnect,
+    "test_missing_capability": _need_sampling,
+    "test_streaming_elicitation": _need_input,
+    "test_logging_tool": _log,
 }
 NAMED = {"test_sampling": "prompt", "test_elicitation": "message"}
 """The argument of a tool, where it has one."""
@@ -225,8 +257,12 @@ SCHEMA_TOOL = Tool(
     input_schema={
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
-        "$defs": {"address": {"type": "object", "properties": {"street": {"type": "string"}}}},
-        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+        "$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}}}},
+        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}, "phone": {"type": "string"}},
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["name"]}]}],
+        "if": {"required": ["address"]},
+        "then": {"required": ["name"]},
+        "else": {"required": ["phone"]},
         "additionalProperties": False,
     },
 )
@@ -265,7 +301,7 @@ class FixtureHandlers:
 
     @staticmethod
     def _before(handler: Any, go_on: Any) -> Any:
-        """A handler that is given the answer of the surface's own handler to a list, else a way to reach that handler."""
+        """A handler that can pass a request on to the surface's own."""
 
         async def handle(context: Context, params: Any) -> Any:
             return await handler(context, params, go_on)
@@ -276,7 +312,9 @@ class FixtureHandlers:
         listed: ListToolsResult = await go_on(context, params)
         return ListToolsResult(tools=[*listed.tools, SCHEMA_TOOL, *map(_tool, (*CONTENTS, *CALLS))])
 
-    async def call_tool(self, context: Context, params: CallToolRequestParams, go_on: Any) -> CallToolResult:
+    async def call_tool(
+        self, context: Context, params: CallToolRequestParams, go_on: Any
+    ) -> CallToolResult | InputRequiredResult:
         if params.name in CONTENTS:
             return CallToolResult(content=CONTENTS[params.name])
         if params.name in CALLS:

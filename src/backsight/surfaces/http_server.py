@@ -101,9 +101,7 @@ def new_pages_token(memory: "Memory") -> str:
     return memory.randomness.random_bytes(SECRET_BYTES).hex()
 
 
-def mcp_application(
-    memory: "Memory", options: HttpOptions, *, mcp_server: "McpServer[Any] | None" = None
-) -> FastAPI:
+def mcp_application(memory: "Memory", options: HttpOptions, *, mcp_server: "McpServer[Any] | None" = None) -> FastAPI:
     """MCP alone, with health and metrics; `mcp_server` answers instead of the server of the audience."""
     require_mcp()
     mcp_server = mcp_server or _mcp_server(memory, options)

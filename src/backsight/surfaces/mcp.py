@@ -128,7 +128,7 @@ def server_of(memory: Memory, offer: Offer) -> Server[dict[str, Any]]:
         try:
             text = await run_sync(read_resource, caller_of(context), uri, offer.resources)
         except BacksightError as error:
-            raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+            raise MCPError(code=INVALID_PARAMS, message=error.message, data={"uri": uri}) from None
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=TEXT, text=text)])
 
     return Server(
