@@ -21,6 +21,8 @@ from backsight.surfaces.cli import HELP_OPTIONS, Nouns, collect_garbage_from_now
 from backsight.surfaces.extras import require_mcp
 
 if TYPE_CHECKING:
+    import threading
+
     from backsight.memory import Memory
 
 PORT = 8765
