@@ -753,7 +753,7 @@ def _edge(size: PositionSize, limits: _Limits) -> str:
         return f"{expected}: no edge to bet on."
     if size.uncapped == 0.0:
         return f"{expected}, give or take {deviation:.2f}R: too unsure to bet on{tried}."
-    appetite = "" if size.risk_appetite == 1.0 else f" times a risk appetite of {size.risk_appetite:g}"
+    appetite = "" if size.risk_appetite == 1.0 else f" times a risk appetite of {size.risk_appetite:.2g}"
     share = SHARE_OF_KELLY * cautious_mean / size.mean_square * size.risk_appetite
     capped = f", capped at {size.cap:.1%}" if size.cap < size.uncapped and not _is_reduced(size) else ""
     sure = f"at least {signed(cautious_mean, 2)}R with {1 - limits.doubt:.0%}{tried}"

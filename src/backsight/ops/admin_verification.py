@@ -97,6 +97,6 @@ def last_verification(ctx: Context, *, as_of: AsOf = None, seen_at: SeenAt = Non
 
 def _message(last: VerificationRecord | None) -> str:
     if last is None:
-        return "The store was not verified by then; record_verification verifies it and remembers the result."
+        return "The store was not verified yet; record_verification verifies it and remembers the result."
     result = "nothing was changed" if last.intact else count_of(last.findings, "difference")
     return f"Verified {format_instant(last.known_at)} up to link {last.links:,}: {result}. {last.note}"

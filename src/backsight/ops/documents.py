@@ -429,12 +429,17 @@ def list_edits(
 
 
 @command()
-def approve_edit(ctx: Context, *, edit_id: Annotated[Key, "The id of the edit, from list_edits."]) -> DecidedEdit:
+def approve_edit(
+    ctx: Context,
+    *,
+    edit_id: Annotated[Key, "The id of the edit, from list_edits."],
+    reason: Annotated[Reason | None, "Why the edit is approved."] = None,
+) -> DecidedEdit:
     """Approve an edit and write it to its file; Conflict if the file has changed since the edit was proposed."""
     workspace = library_of(ctx).workspace
     with ctx.writing() as transaction:
         writing = edit_named(transaction.connection, ctx, edit_id)
-        approved = decide(writing, "approved", reason=None, now=ctx.now)
+        approved = decide(writing, "approved", reason=reason, now=ctx.now)
         before = workspace.text(writing.path)
         is_applied = before == writing.text  # by an approval that was killed before its commit
         if not is_applied and (None if before is None else content_hash(before)) != writing.base_hash:

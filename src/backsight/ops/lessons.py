@@ -368,7 +368,9 @@ def _help_message(scope: AnswerScope, record: HoldoutRecord) -> str:
     still_open = sum(trade.is_open for trade in record.trades)
     sentences = [_compared_message(scope, record.closed)]
     if still_open:
-        sentences.append(f"{still_open} more, or of these, count as they stood two days after their entry.")
+        sentences.append(
+            f"{count_of(still_open, 'trade')} not closed within two days of the entry: counted as of then."
+        )
     if record.recalled_days:
         days = count_of(record.recalled_days, "withheld day")
         sentences.append(f"{days} not counted: a decision rests on a recall, so memory was not withheld.")

@@ -282,11 +282,12 @@ def test_an_edit_is_decided_by_a_form(memory: Memory, tmp_path: Path, decision: 
     edit = memory.propose_edit(path="SOUL.md", text="# Soul\n", reason="to begin with", agent="a").edit
     soul = tmp_path / "SOUL.md"
     assert f'name="edit_id" value="{edit.id}"' in client_of(memory).get("/documents").text
-    data = {"edit_id": edit.id, "decision": decision, "reason": "not mine", "back": "/documents"}
+    data = {"edit_id": edit.id, "decision": decision, "reason": "as I see it", "back": "/documents"}
     page = refused_then_sent(memory, "decide-edit", data, lambda: (memory.list_edits().edits, soul.exists()))
     assert 'name="edit_id"' not in page
     assert (soul.read_text() if soul.exists() else None) == text
-    assert ("not mine" in page) == (decision == "reject")
+    assert "as I see it" in page
+    assert memory.list_edits().edits[0].decided_reason == "as I see it"
 
 
 def test_a_session_is_reset_by_a_form(memory: Memory, clock: FakeClock) -> None:

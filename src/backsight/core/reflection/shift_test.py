@@ -141,7 +141,6 @@ def _sum_of_first_positive(likeness: Floats, terms: Floats) -> Floats:
     return np.asarray((terms[: 2 * pairs] * np.repeat(counted, 2, axis=0)).sum(axis=0), dtype=np.float64)
 
 
-@lru_cache(maxsize=2)
 def _deals(days: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each deal the day whose labels each day is given, and the turn of the labels within that day.
 
@@ -151,19 +150,34 @@ def _deals(days: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.argsort(raw[0], axis=1), (raw[1] >> np.uint64(40)).astype(np.int64)
 
 
+@lru_cache(maxsize=2)
+def _dealt_trades(sizes: bytes) -> NDArray[np.int32]:
+    """For each deal the trade whose label each trade is given, from the number of trades of each day.
+
+    All measures of a search share their days, and so does the next search over the same trades.
+    """
+    days = TradingDays.of(np.repeat(np.arange(len(counts := np.frombuffer(sizes, dtype=np.int64))), counts))
+    orders, turns = _deals(len(counts))
+    dealt = np.empty((DEALS, len(days.day)), dtype=np.int32)
+    for first in range(0, DEALS, AT_ONCE):
+        order, turn = (each[first : first + AT_ONCE, days.day] for each in (orders, turns))
+        dealt[first : first + AT_ONCE] = days.labels_of(order, turn)
+    return dealt
+
+
 def dealt_statistics(outcome: Floats, labels: Floats, days: TradingDays) -> Floats:
     """|T| of every group, one column each, under every deal of labels."""
     n, groups = labels.shape
-    orders, turns = _deals(len(days.starts))
+    dealt = _dealt_trades(days.sizes.astype(np.int64).tobytes())
     outcomes, columns = outcome.astype(np.float32), labels.astype(np.float32)
     statistics = np.empty((DEALS, groups))
     for first in range(0, DEALS, AT_ONCE):
-        order, turn = (each[first : first + AT_ONCE, days.day] for each in (orders, turns))
+        trades = dealt[first : first + AT_ONCE]
         # The sum of the outcomes that each label is given to, for one product with all groups.
-        cells = days.labels_of(order, turn) + n * np.arange(len(order))[:, None]
-        sums = np.zeros(order.size, dtype=np.float32)
-        np.add.at(sums, cells.ravel(), np.tile(outcomes, len(order)))
-        statistics[first : first + AT_ONCE] = np.abs(sums.reshape(order.shape) @ columns)
+        cells = trades + n * np.arange(len(trades), dtype=np.int32)[:, None]
+        sums = np.zeros(trades.size, dtype=np.float32)
+        np.add.at(sums, cells.ravel(), np.tile(outcomes, len(trades)))
+        statistics[first : first + AT_ONCE] = np.abs(sums.reshape(trades.shape) @ columns)
     return statistics * math.sqrt(max(n - 1, 0))
 
 

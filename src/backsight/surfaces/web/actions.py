@@ -51,11 +51,11 @@ def decide_proposal(page: PageRequest) -> Response:
 
 
 def decide_edit(page: PageRequest) -> Response:
-    edit_id = _field(page, "edit_id")
+    edit = {"edit_id": _field(page, "edit_id"), **_reason(page)}
     if _choice(page, ("approve", "reject")) == "approve":
-        page.memory.approve_edit(edit_id=edit_id)
+        page.memory.approve_edit(**edit)
     else:
-        page.memory.reject_edit(edit_id=edit_id, **_reason(page))
+        page.memory.reject_edit(**edit)
     return _back(page)
 
 

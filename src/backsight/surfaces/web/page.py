@@ -144,6 +144,11 @@ class PageRequest:
         strategies = self.memory.list_strategies(**self.when).strategies
         return sorted((each for strategy in strategies for each in strategy.deployments), key=lambda each: each.name)
 
+    def currencies(self) -> dict[str, str]:
+        """The currency of the account of each deployment, by the id of the deployment."""
+        accounts = self.memory.list_accounts(**self.when).accounts
+        return {one.id: each.account.currency for each in accounts for one in each.deployments}
+
     @property
     def deployment(self) -> dict[str, Any]:
         """The deployment as an argument of a query; empty for all."""

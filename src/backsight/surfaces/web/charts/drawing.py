@@ -130,27 +130,50 @@ def axis_width(scale: Scale, suffix: str = "", *, most: int = 4) -> float:
     return 12 + LETTER * max(len(number_label(mark, step) + suffix) for mark in marks)
 
 
+MONDAY = 345_600
+"""The first Monday of 1970 in seconds: weeks begin there."""
+
+
 def seconds_of(at: datetime) -> float:
     return at.timestamp()
 
 
+HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
+MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
+
+
+def time_marks(low: float, high: float, most: int) -> tuple[list[datetime], str]:
+    """At most `most` + 1 round instants between two, and the format of their labels: hours, days or months in UTC.
+
+    >>> year = [datetime(2025, 1, 6, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC)]
+    >>> marks, form = time_marks(*map(seconds_of, year), 4)
+    >>> [f"{mark:{form}}" for mark in marks]
+    ['2025-04', '2025-07', '2025-10', '2026-01']
+    """
+    for hours in HOURS:
+        step = 3_600 * hours
+        if (high - low) / step <= most:
+            first = math.ceil((low - MONDAY) / step) * step + MONDAY
+            form = "%m-%d" if hours >= 24 else "%H:%M" if high - low <= 86_400 else "%m-%d %H:%M"
+            return [datetime.fromtimestamp(at, UTC) for at in range(int(first), int(high) + 1, step)], form
+    start, end = (datetime.fromtimestamp(at, UTC) for at in (low, high))
+    last = 12 * end.year + end.month - 1
+    months = next((each for each in MONTHS if (last - 12 * start.year - start.month + 1) / each <= most), MONTHS[-1])
+    first_month = -(-(12 * start.year + start.month) // months) * months  # the month after the first instant
+    marks = [datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) for month in range(first_month, last + 1, months)]
+    return marks, "%Y-%m"
+
+
 def time_axis(scale: Scale, y: float) -> list[Markup]:
-    """Labels of instants below a chart, as many as do not overlap; in UTC."""
-    span = scale.high - scale.low
-    form, length = ("%H:%M", 5) if span < 2 * 86_400 else ("%m-%d", 5) if span < 200 * 86_400 else ("%Y-%m", 7)
-    if 86_400 <= span < 2 * 86_400:
-        form, length = "%m-%d %H:%M", 11
-    count = max(1, int((scale.end - scale.start) / (LETTER * (length + 6))))
-    parts: list[Markup] = []
-    last = ""
-    for number in range(count + 1):
-        at = scale.low + span * number / count
-        text = f"{datetime.fromtimestamp(at, UTC):{form}}"
-        anchor = "start" if number == 0 else "end" if number == count else "middle"
-        if text != last:
-            parts.append(element("text", text, x=scale(at), y=y, class_="axis", text_anchor=anchor))
-        last = text
-    return parts
+    """Labels of round instants below a chart, as many as do not overlap; in UTC."""
+    marks, form = time_marks(scale.low, scale.high, max(1, int((scale.end - scale.start) / (LETTER * 13))))
+    half = LETTER * len(f"{datetime(2025, 1, 1, tzinfo=UTC):{form}}") / 2
+    places = [(scale(seconds_of(mark)), f"{mark:{form}}") for mark in marks]
+    return [
+        element("text", text, x=max(scale.start, min(scale.end, x)), y=y, class_="axis", text_anchor="middle")
+        for x, text in places
+        if scale.start + half / 2 <= x <= scale.end
+    ]
 
 
 def path(points: Sequence[tuple[float, float]], *, closed: bool = False) -> str:

@@ -61,8 +61,8 @@ def _draw(width: int, dots: Sequence[Dot]) -> Markup:
         )
     for dot in dots:
         parts.append(element("circle", cx=across(dot.mae), cy=up(dot.mfe), r=3, class_="win" if dot.won else "lost"))
-    parts.append(element("text", "best (MFE) ↑", x=left + 4, y=20, class_="label"))
-    parts.append(element("text", "worst (MAE) →", x=width - 12, y=bottom + 32, class_="label", text_anchor="end"))
+    parts.append(element("text", "↑ in favour (MFE)", x=left + 4, y=20, class_="label"))
+    parts.append(element("text", "against (MAE)", x=width - 12, y=bottom + 32, class_="label", text_anchor="end"))
     parts.append(
         element(
             "rect",

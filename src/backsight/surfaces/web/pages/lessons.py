@@ -19,15 +19,18 @@ def show(page: PageRequest) -> Response:
     if own is None:
         return page.render("empty_lessons.html", title="Lessons")
     strategy: dict[str, Any] = {"strategy_name": own.strategy_name, "mode": own.mode, **page.when}
-    listed = page.memory.list_lessons(deployment=own.id, limit=LIMIT, **page.when)
+    listed = page.memory.list_lessons(strategy_name=own.strategy_name, limit=LIMIT, **page.when)
+    notes = tuple(note for note in listed.notes if note.deployment_id in (None, own.id))
     compared = page.memory.compare_lessons(**strategy)
-    first, second = _pair(page, listed.notes)
+    first, second = _pair(page, notes)
     return page.render(
         "lessons.html",
         title="Lessons",
         own=own,
-        active=next((note for note in listed.notes if note.status == "active" and note.deployment_id), None),
-        listed=listed,
+        active=next((note for note in notes if note.status == "active" and note.deployment_id), None),
+        watched=[each for each in listed.watched if each.mode == own.mode],
+        notes=notes,
+        attempts=[each for each in listed.attempts if each.deployment_id == own.id],
         compared=compared,
         chart=comparison_chart(compared.comparison),
         help=page.memory.does_memory_help(**strategy),
@@ -44,8 +47,7 @@ def _pair(page: PageRequest, notes: tuple[NoteView, ...]) -> tuple[NoteView | No
     chosen = [by_id.get(page.query.get(name, "")) for name in ("first", "second")]
     if all(chosen):
         return chosen[0], chosen[1]
-    own = [note for note in notes if note.deployment_id is not None]
-    return (own[1], own[0]) if len(own) > 1 else (None, None)
+    return (notes[1], notes[0]) if len(notes) > 1 else (None, None)
 
 
 def comparison_chart(comparison: Any) -> SvgChart | None:

@@ -34,6 +34,7 @@ def show(page: PageRequest) -> Response:
         title="Overview",
         own=own,
         deployments=deployments,
+        currencies=page.currencies(),
         figures=figures,
         equity=equity,
         equity_chart=equity_chart(equity.days, equity.currency, page.state.unit),

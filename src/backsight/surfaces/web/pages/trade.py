@@ -13,6 +13,7 @@ from backsight.surfaces.web.charts.candles import Level, Mark, candle_chart
 from backsight.surfaces.web.charts.drawing import SvgChart
 from backsight.surfaces.web.numbers import in_unit, signed
 from backsight.surfaces.web.page import PageRequest
+from backsight.surfaces.web.pages.recall import LABELS
 from backsight.surfaces.web.state import read_instant
 
 BARS = 300
@@ -43,6 +44,8 @@ def show(page: PageRequest) -> Response:
         lessons=_lessons(page, read.trade),
         result=in_unit(read.trade, page.state.unit),
         small_bar=small_bar,
+        currency=page.currencies().get(read.trade.deployment_id or "", ""),
+        situation={name: getattr(read.trade.context, name) for name in LABELS},
     )
 
 

@@ -106,6 +106,7 @@ def arguments(page: PageRequest) -> dict[str, Any]:
         "result": page.text("result"),
         "by": page.text("group_by"),
         "label": page.text("group"),
+        "belief": page.text("belief"),
         "order": page.text("order"),
         "between": between or None,
     }
