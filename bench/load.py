@@ -2,8 +2,9 @@
 
 `backsight serve` runs as a process of its own on a SQLite store, or on the PostgreSQL of `--url`. Half of the clients
 speak REST and half MCP, each with the next call as soon as the last one is answered; ten clients share a key. One call
-in five writes a trade. Then MCP sessions are opened and dropped without a goodbye, and memory is read again: the server
-ends them after ten minutes (`tests/surfaces/test_sessions.py` waits for that, with a shorter limit).
+in five writes a trade. Memory is read after every round: it must not grow from the second round on. Then MCP sessions
+are opened and dropped without a goodbye, and memory is read again: the server ends them after ten minutes
+(`tests/surfaces/test_sessions.py` waits for that, with a shorter limit).
 """
 
 import argparse
@@ -161,7 +162,8 @@ def prepare(url: str, folder: Path, trades: int, keys: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of a round")
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--trades", type=int, default=20_000)
     parser.add_argument("--sessions", type=int, default=1_200)
     parser.add_argument("--url", help="an empty store; a new SQLite file if left out")
@@ -175,12 +177,15 @@ def main() -> None:
             base = server.stdout.readline().split()[1].removesuffix("/api/v1/docs")
             with httpx.Client(base_url=base, transport=httpx.HTTPTransport(retries=20)) as web:
                 web.get("/health").raise_for_status()
-            print(f"{options.clients} clients, {options.seconds:g} s, {options.trades:,} trades; before:", end=" ")
+            print(
+                f"{options.clients} clients, rounds of {options.seconds:g} s, {options.trades:,} trades; before:",
+                end=" ",
+            )
             print(f"{megabytes(server.pid):.0f} MB", flush=True)
-            for part, first_seed in (("first", 1), ("second", 1 + options.clients)):
-                half = load(base, tokens, options.clients, options.seconds / 2, first_seed=first_seed)
-                measured = asyncio.run(half)
-                print(f"after the {part} half: {megabytes(server.pid):.0f} MB", flush=True)
+            for number in range(options.rounds):
+                first_seed = 1 + number * options.clients
+                measured = asyncio.run(load(base, tokens, options.clients, options.seconds, first_seed=first_seed))
+                print(f"after round {number + 1}: {megabytes(server.pid):.0f} MB", flush=True)
                 report(measured)
             opened = asyncio.run(drop_sessions(base, tokens[0], options.sessions))
             print(f"{opened:,} sessions opened and dropped: {megabytes(server.pid):.0f} MB")

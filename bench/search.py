@@ -299,12 +299,14 @@ def best_by(scores: Mapping[int, float]) -> list[int]:
     return sorted(scores, key=lambda number: (-scores[number], number))
 
 
-def ranking(settings: RankingSettings) -> Ranking:
+def ranking(settings: RankingSettings, places: Sequence[int] = ()) -> Ranking:
+    """The order of the chunks; `places` are their documents, and without them each chunk is a document."""
+
     def order(matches: SearchMatches) -> list[int]:
         candidates = [
             Candidate(
                 id=str(number),
-                path=f"{number:07d}",
+                path=f"{places[number - 1] if places else number:07d}",
                 source="memory",
                 keyword=matches.keyword.get(number),
                 coverage=matches.coverage.get(number, 0.0),
@@ -318,20 +320,26 @@ def ranking(settings: RankingSettings) -> Ranking:
     return order
 
 
-def fusion(name: Fusion) -> Ranking:
-    return ranking(RankingSettings(fusion=name, minimum_score=0.0))
+def fusion(name: Fusion, places: Sequence[int] = ()) -> Ranking:
+    return ranking(RankingSettings(fusion=name, minimum_score=0.0), places)
 
 
-METHODS: Mapping[str, Ranking] = {
-    "keyword": lambda matches: best_by(
-        {number: matches.keyword[number] for number in matches.numbers & matches.keyword.keys()}
-    ),
-    "vector": lambda matches: best_by(matches.vector),
-    "hybrid": fusion("standardised"),
-    "hybrid above the minimum score": ranking(RankingSettings()),
-    "weighted sum": fusion("weighted_sum"),
-    "reciprocal rank": fusion("reciprocal_rank"),
-}
+def methods(places: Sequence[int]) -> Mapping[str, Ranking]:
+    """The compared methods, for chunks of the documents at these places."""
+    return {
+        "keyword": lambda matches: best_by(
+            {number: matches.keyword[number] for number in matches.numbers & matches.keyword.keys()}
+        ),
+        "vector": lambda matches: best_by(matches.vector),
+        "hybrid": fusion("standardised", places),
+        "hybrid, each chunk by itself": fusion("standardised"),
+        "hybrid above the minimum score": ranking(RankingSettings(), places),
+        "weighted sum": fusion("weighted_sum", places),
+        "reciprocal rank": fusion("reciprocal_rank", places),
+    }
+
+
+METHODS = tuple(methods(()))
 
 
 class Scores(NamedTuple):
@@ -369,7 +377,7 @@ def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
             for (text, gold), values in zip(tests.questions, query_vectors, strict=True):
                 vector = QueryVector(values, MODEL, vector_cache, MiniLM.language)
                 matches = hybrid_search(connection, index, read_query(text), EVERYWHERE, vector)
-                for method, order in METHODS.items():
+                for method, order in methods(places).items():
                     documents = list(dict.fromkeys(places[number - 1] for number in order(matches)))
                     scores[method].append(score(documents, gold))
         database.close()

@@ -1,10 +1,14 @@
-"""Try the first hour of a new user: clone this checkout, `make demo`, then every shell block of the README and guides.
+"""Try the first hour of a new user: clone this checkout, install, `make demo`, then every command of README and guides.
 
 Usage: python tools/first_hour.py   # prints a table of commands with their times, and sizes; ends with 1 if one fails
+
+The clone, the cache of pip and the home folder are new. Seconds of the processor are printed beside those of the clock,
+because they differ where other programs run.
 """
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,25 +16,69 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INSTALLS = ("make ", "pip ", "python ", "docker ", "TESTS=", "source ")
+ELSEWHERE = re.compile(r"^(TESTS=\S* )?(make|pip|python|docker|source) ")
+"""Commands that install or build. The tests run them; so does this program, first of all."""
 ENDLESS = re.compile(r" (watch|serve|mcp)\b")
-DEMO_SECONDS, COMMAND_SECONDS, SERVED_SECONDS = 900, 300, 5
+DEMO_SECONDS, PAGE_SECONDS, SERVED_SECONDS = 900, 600, 5
+DEMO = "export BACKSIGHT_URL=sqlite:///backsight-demo/store.db BACKSIGHT_WORKSPACE=backsight-demo/workspace"
+TIMES = "TIMEFORMAT='%R %U %S'"
+
+
+class Outcome(NamedTuple):
+    """A command with its exit code and its seconds, on the clock and of the processor."""
+
+    command: str
+    code: int
+    seconds: float
+    processor: float
 
 
 def commands_of(page: Path) -> list[str]:
     """The commands of the shell blocks of a page, without those that install or build."""
-    commands = []
+    commands: list[str] = []
     for kind, text in BLOCK.findall(page.read_text()):
         lines = [line for line in text.splitlines() if kind == "sh" or line.startswith("$ ")]
-        commands += [line.removeprefix("$ ").partition("  #")[0].strip() for line in lines]
-    return [command for command in commands if command and not command.startswith((*INSTALLS, "#"))]
+        unfinished = ""
+        for line in lines:
+            unfinished += line.removeprefix("$ ") + "\n"
+            if is_whole(unfinished):
+                commands.append(unfinished.strip())
+                unfinished = ""
+    return [command for command in commands if not ELSEWHERE.match(command) and not command.startswith("#")]
 
 
-def make_demo(clone: Path, environment: dict[str, str]) -> int:
-    """Run `make demo` until it serves, then press Ctrl-C; its exit code."""
+def is_whole(text: str) -> bool:
+    """Whether a shell would run a text, instead of waiting for another line."""
+    if not text.strip() or text.rstrip().endswith("\\"):
+        return False
+    return subprocess.run(["bash", "-n", "-c", text], capture_output=True, timeout=60, check=False).returncode == 0
+
+
+def install(clone: Path, environment: dict[str, str]) -> Outcome:
+    """Make the environment that `make demo` makes first."""
+    start, before = time.perf_counter(), processor_seconds()
+    ran = subprocess.run(
+        ["make", ".venv/.program"],
+        cwd=clone,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEMO_SECONDS,
+        check=False,
+    )
+    if ran.returncode != 0:
+        sys.stderr.write(ran.stdout[-2000:] + ran.stderr)
+    seconds, processor = time.perf_counter() - start, processor_seconds() - before
+    return Outcome("make demo: installation", ran.returncode, seconds, processor)
+
+
+def make_demo(clone: Path, environment: dict[str, str]) -> Outcome:
+    """Run `make demo` until it serves, then press Ctrl-C, which must end it with one line."""
+    start, before = time.perf_counter(), processor_seconds()
     with subprocess.Popen(
         ["make", "demo"],
         cwd=clone,
@@ -43,73 +91,99 @@ def make_demo(clone: Path, environment: dict[str, str]) -> int:
     ) as demo:
         signal.signal(signal.SIGALRM, lambda *_: os.killpg(demo.pid, signal.SIGKILL))
         signal.alarm(DEMO_SECONDS)
-        lines = []
+        lines, seconds = [], 0.0
         for line in demo.stdout or ():
             lines.append(line)
             if "Stop with Ctrl-C" in line:
-                break
-        else:
-            sys.stderr.writelines(lines[-20:])
-            return 1
-        os.killpg(demo.pid, signal.SIGINT)
-        rest = demo.stdout.read() if demo.stdout else ""
+                seconds = time.perf_counter() - start
+                time.sleep(1.0)  # as a reader would; the server starts meanwhile
+                os.killpg(demo.pid, signal.SIGINT)
         signal.alarm(0)
         demo.wait(timeout=60)
-    return 0 if "Stopped. The demo is in" in rest else 1
+    stopped = any("Stopped. The demo is in" in line for line in lines[-5:])
+    if not stopped:
+        sys.stderr.writelines(lines[-20:])
+    return Outcome("make demo: until it serves", 0 if stopped else 1, seconds, processor_seconds() - before)
 
 
-def run(command: str, clone: Path, environment: dict[str, str], exports: list[str]) -> int:
-    """Run one command of a page in the shell of that page; its exit code."""
-    limit = f"timeout --preserve-status --signal=TERM {SERVED_SECONDS} " if ENDLESS.search(command) else ""
-    script = "\n".join([*exports, limit + command])
-    shell = ["bash", "-c", script]
-    ran = subprocess.run(
-        shell, cwd=clone, env=environment, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
-    )
+def run_page(commands: list[str], exports: str, clone: Path, environment: dict[str, str]) -> list[Outcome]:
+    """Run the commands of a page in one shell, in order; variables live on, a failure does not end the shell."""
+    reports = clone.parent / "reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir()
+    script = [TIMES, exports]
+    for number, command in enumerate(commands):
+        limit = f"timeout --preserve-status --signal=TERM {SERVED_SECONDS} " if ENDLESS.search(command) else ""
+        text, times, code = (f"'{reports / name}.{number}'" for name in ("text", "times", "code"))
+        script.append(f"{{ time {{\n{limit}{command}\n}} > {text} 2>&1 < /dev/null; }} 2> {times}; echo $? > {code}")
+    try:
+        subprocess.run(
+            ["bash", "-c", "\n".join(script)],
+            cwd=clone,
+            env=environment,
+            timeout=PAGE_SECONDS,
+            check=True,
+            capture_output=True,
+        )
+    except subprocess.TimeoutExpired:
+        sys.stderr.write(f"A page took more than {PAGE_SECONDS} s; its last commands have no report.\n")
+    return [outcome_of(number, command, reports) for number, command in enumerate(commands)]
+
+
+def outcome_of(number: int, command: str, reports: Path) -> Outcome:
+    """The report of one command of a page; what a failed one printed goes to standard error."""
+    code = reports / f"code.{number}"
+    if not code.exists():
+        return Outcome(command, 124, 0.0, 0.0)
     expected = 1 if "--direction up" in command else 0  # the README shows what a mistake is answered with
-    if ran.returncode != expected:
-        sys.stderr.write(f"{command}\n{ran.stdout[-500:]}{ran.stderr}\n")
-    return 0 if ran.returncode == expected else ran.returncode or 1
+    failed = int(code.read_text()) != expected
+    if failed:
+        sys.stderr.write(f"{command}\n{(reports / f'text.{number}').read_text()[-1000:]}\n")
+    real, user, system = map(float, (reports / f"times.{number}").read_text().split()[-3:])
+    return Outcome(command, (int(code.read_text()) or 1) if failed else 0, real, user + system)
+
+
+def processor_seconds() -> float:
+    """Seconds of the processor that the programs started from here have used."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def size_of(folder: Path) -> float:
+    """Megabytes of the files below a folder."""
+    return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file() and not each.is_symlink()) / 1e6
 
 
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="backsight-first-hour-"))
-    clone, failures = folder / "backsight", 0
+    clone, start = folder / "backsight", time.perf_counter()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("BACKSIGHT_", "VIRTUAL_"))}
     environment |= {"PIP_CACHE_DIR": str(folder / "cache"), "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
     environment["PATH"] = f"{clone / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True, timeout=COMMAND_SECONDS)
-    print_row("page", "command", "seconds", "")
-    print_row("---", "---", "---:", "---")
-    start = time.perf_counter()
-    failures += report("README.md", "make demo", start, make_demo(clone, environment))
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True, timeout=300)
+    print_row("page", "command", "seconds", "of the processor", "")
+    print_row("---", "---", "---:", "---:", "---")
+    failures = report("README.md", [install(clone, environment)])
+    print_row("size", "`.venv`", f"{size_of(clone / '.venv'):.0f} MB", "", "")
+    failures += report("README.md", [make_demo(clone, environment)])
+    print_row("size", "`backsight-demo`", f"{size_of(clone / 'backsight-demo'):.0f} MB", "", "")
     for page in (clone / "README.md", *sorted((clone / "docs" / "guides").rglob("*.md"))):
-        exports = []
-        if page.name != "README.md":
-            demo = "backsight-demo"
-            exports = [f"export BACKSIGHT_URL=sqlite:///{demo}/store.db BACKSIGHT_WORKSPACE={demo}/workspace"]
-        for command in commands_of(page):
-            if "postgresql://" in command:
-                continue  # it needs a server; tests/docs/test_shell_blocks.py runs it
-            if command.startswith("export "):
-                exports.append(command)
-                continue
-            start = time.perf_counter()
-            failures += report(page.name, command, start, run(command, clone, environment, exports))
-    for name in (".venv", "backsight-demo"):
-        size = sum(
-            file.stat().st_size for file in (clone / name).rglob("*") if file.is_file() and not file.is_symlink()
-        )
-        print_row("size", f"`{name}`", f"{size / 1e6:.0f} MB", "")
+        # Commands of PostgreSQL need a server; tests/docs/test_shell_blocks.py runs them.
+        commands = [command for command in commands_of(page) if "postgresql://" not in command]
+        if commands:
+            exports = "" if page.name == "README.md" and page.parent == clone else DEMO
+            failures += report(page.name, run_page(commands, exports, clone, environment))
+    print_row("all", f"{failures} failed", f"{time.perf_counter() - start:.0f}", f"{processor_seconds():.0f}", "")
     shutil.rmtree(folder)
     return 1 if failures else 0
 
 
-def report(page: str, command: str, start: float, code: int) -> int:
-    """Print the row of a command; 1 if it failed."""
-    escaped = command.replace("|", "\\|")
-    print_row(page, f"`{escaped}`", f"{time.perf_counter() - start:.1f}", "ok" if code == 0 else f"exit {code}")
-    return int(code != 0)
+def report(page: str, outcomes: list[Outcome]) -> int:
+    """Print the rows of commands; how many failed."""
+    for command, code, seconds, processor in outcomes:
+        text = " ".join(command.partition("  #")[0].split()).replace("|", "\\|")
+        print_row(page, f"`{text}`", f"{seconds:.1f}", f"{processor:.1f}", "ok" if code == 0 else f"exit {code}")
+    return sum(outcome.code != 0 for outcome in outcomes)
 
 
 def print_row(*cells: str) -> None:

@@ -107,3 +107,18 @@ def test_an_empty_or_binary_file_is_not_recognised_and_gives_no_fills(
     except Invalid:
         return
     assert (fills, broken) == (0, 1), "the file is named as unreadable"
+
+
+@pytest.mark.parametrize(
+    "entry", ["[2026-01-15 | NVDA | Buy | pending]", "[2024-05-10 | NVDA | Overweight | +2.9% | +1.2% | 5d]"]
+)
+def test_the_decision_log_of_tradingagents_is_refused_with_what_to_do(tmp_path: Path, entry: str) -> None:
+    path = _written(tmp_path, f"{entry}\n\nDECISION:\n**Rating**: Buy\n\n<!-- ENTRY_END -->\n")
+    with pytest.raises(Invalid, match="TradingAgents is not read: .* no price or size.* record_decision"):
+        recognised_format(path)
+
+
+@pytest.mark.parametrize(("name", "remedy"), [("tradingagents", "record_decision"), ("tradier-csv", "as JSON")])
+def test_a_format_that_is_not_read_says_what_to_do_instead(name: str, remedy: str) -> None:
+    with pytest.raises(Invalid, match=f"is not read: .*{remedy}"):
+        format_named(name)

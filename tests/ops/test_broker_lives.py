@@ -318,6 +318,18 @@ def test_when_every_fill_is_known_the_ledger_has_the_trades_of_the_broker(seed: 
     check_life(random.Random(seed))  # the same lives in every run; the slow test draws new ones
 
 
+@pytest.mark.parametrize(
+    ("seed", "habits"),
+    [
+        (7234, {}),  # coins are withdrawn from a position whose entry is reported later
+        (7485, {}),  # sales without their entry seem to be a short position; what the broker shows is a rest
+        (119, {"symbols": (SPOT,), "late": 0.8}),  # a late withdrawal from a position of which no fill is read
+    ],
+)
+def test_rests_and_withdrawals_of_coins_beside_late_entries(seed: int, habits: dict[str, Any]) -> None:
+    check_life(random.Random(seed), **habits)
+
+
 @pytest.mark.parametrize("seed", [29, 33, 109, 182, 202])
 def test_late_splits_with_any_trade_in_their_interval(seed: int) -> None:
     check_life(random.Random(seed), symbols=("AAPL",))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -23,6 +23,7 @@ from backsight.core.orders import Order
 from backsight.core.portfolio import MODES
 from backsight.core.regime import Regime
 from backsight.core.strategies import MemoryOverrides
+from backsight.core.trades.trade import TradeStatus
 from backsight.memory import OPERATIONS, Memory, open_memory
 from backsight.settings import Settings
 from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
@@ -561,9 +562,10 @@ NEVER_MADE = "00000000-0000-0000-0000-000000000000"
 
 def made_things(memory: Memory) -> Iterator[tuple[str, str, str]]:
     """What a query can be about: the query, the argument that names the thing, and the thing's id or name."""
-    for trade in memory.list_trades(mode="all", limit=100).trades:
-        yield "get_trade", "trade_id", trade.id
-        yield "get_trade_reflection", "trade_id", trade.id
+    for status in get_args(TradeStatus):
+        for trade in memory.list_trades(mode="all", status=status, limit=100).trades:
+            yield "get_trade", "trade_id", trade.id
+            yield "get_trade_reflection", "trade_id", trade.id
     for decision in memory.list_decisions(deployment=TICKED, limit=100).decisions:
         yield "list_recalls", "decision_id", decision.id
     for run in memory.list_runs(limit=100).runs:

@@ -373,3 +373,29 @@ def test_strength_fades_with_time_and_grows_with_retrieval(
     age = days + times / 86_400
     assert reflection.retrieved == times
     assert reflection.strength == pytest.approx((1 + age / 30) ** -0.5 * (1 + 0.1 * math.log(1 + times)))
+
+
+def test_a_retrieval_is_seen_from_the_recording_of_its_decision(memory: Memory, clock: FakeClock) -> None:
+    trade = memory.remember_trade(**a_trade_call())
+    deployed(memory)
+    clock.advance(hours=1)
+    at = clock.now()
+    clock.advance(seconds=30)  # the tick is closed half a minute after its instant
+    recorded_at = clock.now()
+    memory.close_tick(
+        deployment=DEPLOYMENT,
+        at=at,
+        before=a_snapshot(at=at),
+        verdict={"kind": "noop"},
+        recalled=[trade.episode_id],
+    )
+    for seen_at, times in ((at, 0), (recorded_at, 1), (None, 1)):
+        reflection = memory.get_trade_reflection(trade_id=trade.trade.id, as_of=at, seen_at=seen_at)
+        assert reflection.retrieved == times
+    clock.advance(hours=1)
+    call_at = clock.now()
+    call = {"symbol": "BTC", "direction": "long", "horizon_hours": 1.0, "price": 100.0, "reasoning": "It breaks."}
+    memory.record_decision(**call, strategy_name=trade.trade.strategy_name, recalled=[trade.episode_id])
+    for seen_at, times in ((call_at - timedelta(seconds=1), 1), (call_at, 2)):
+        reflection = memory.get_trade_reflection(trade_id=trade.trade.id, as_of=call_at, seen_at=seen_at)
+        assert reflection.retrieved == times

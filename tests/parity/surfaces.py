@@ -111,9 +111,11 @@ def served(url: str, clock: Clock, **options: Any) -> Iterator[str]:
         server = http_server(http_application(memory, HttpOptions(**options)))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
-        yield base_url(listening)
-        server.should_exit = True
-        thread.join()
+        try:
+            yield base_url(listening)
+        finally:  # a failed test must not leave the thread behind: the process would never end
+            server.should_exit = True
+            thread.join()
 
 
 @contextmanager

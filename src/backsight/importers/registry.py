@@ -24,6 +24,7 @@ from backsight.importers import (
 )
 from backsight.importers.formats import FileFormat, RowKind, head_of
 from backsight.importers.generic import is_table_of_fills, is_table_of_trades
+from backsight.importers.unread_formats import UNREAD_FORMATS, UnreadFormat
 
 FORMATS: tuple[FileFormat, ...] = (
     *ai_hedge_fund.FORMATS,
@@ -50,6 +51,9 @@ def format_named(name: str, formats: Sequence[FileFormat] = FORMATS) -> FileForm
     """The format with a name."""
     by_name = {each.name: each for each in formats}
     if name not in by_name:
+        for unread in UNREAD_FORMATS:
+            if unread.name == name:
+                raise _not_read(unread)
         match = nearest(name, by_name)
         remedy = f"did you mean {match!r}?" if match else f"give one of {', '.join(sorted(by_name))}"
         raise Invalid(f"{name!r} is not a format; {remedy}", field="format")
@@ -89,5 +93,13 @@ def recognised_format(path: Path, formats: Sequence[FileFormat] = FORMATS) -> Fi
     names = ", ".join(each.name for each in fitting or formats)
     if fitting:
         raise Invalid(f"{path} fits several formats; name one of them: {names}", field="format")
+    head = head_of(path)
+    for unread in UNREAD_FORMATS:
+        if unread.recognises(head):
+            raise _not_read(unread)
     remedy = f"name one of {names}, or give the fields of its columns"
     raise Invalid(f"{path} fits no format that is known; {remedy}", field="format")
+
+
+def _not_read(unread: UnreadFormat) -> Invalid:
+    return Invalid(f"{unread.title} is not read: {unread.remedy}", field="format")

@@ -80,6 +80,7 @@ from backsight.services.trade_reports import (
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
+from backsight.store.recalls import retrieval_counts
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -561,7 +562,7 @@ def get_trade_reflection(
         episode = stored_memories.episode(View(connection, ctx.owner, horizon), episode_id_of(trade.id))
         retrieved = 0
         if episode is not None:
-            retrieved = stored_memories.retrieval_counts(View(connection, ctx.owner, horizon), [episode.id])[episode.id]
+            retrieved = retrieval_counts(View(connection, ctx.owner, horizon), [episode.id])[episode.id]
         decision_id = trade.entry.snapshot_id
         decision = None if decision_id is None else stored_decisions.decision(connection, ctx.owner, decision_id)
         beliefs = beliefs_changed_by(View(connection, ctx.owner, horizon), trade.mode, episode_id_of(trade.id))

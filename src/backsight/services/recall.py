@@ -32,6 +32,7 @@ from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.instruments import INSTRUMENTS, underlyings
+from backsight.store.recalls import retrieval_counts
 from backsight.store.unchanged import get, has_no_later_correction, put
 from backsight.store.view import View
 
@@ -152,7 +153,7 @@ def answer_recall(ctx: Context, session: RecallSession, *, after: tuple[float, s
     episodes = _episodes(view, (*scan.nearest, *scan.warnings, *scan.memories))
     if episodes is None:
         return answer_recall(ctx, _reopened(ctx, session), after=after)
-    retrieved, situation = stored.retrieval_counts(view, episodes), session.situation
+    retrieved, situation = retrieval_counts(view, episodes), session.situation
 
     def recalled(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
         return tuple(

@@ -17,7 +17,6 @@ AUDIT = noun(
     "audit_log",
     key=("sequence",),
     indexed_where={("operation",): f"operation = '{RETENTION}'"},
-    clustered=True,
     compressed=("changes",),
 )
 

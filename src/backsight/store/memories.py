@@ -62,22 +62,6 @@ RECALLS = noun(RecallRecord, "recalls", key=("decision_id", "nth"), compressed=(
 RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decision_id"), clustered=True)
 
 
-_T = RETRIEVALS.table.c
-_RETRIEVED = (
-    select(_T.episode_id, func.count())
-    .where(_T.owner_id == OWNED, _T.episode_id.in_(bindparam("ids", expanding=True)), *prepared_within(RETRIEVALS))
-    .group_by(_T.episode_id)
-)
-
-
-def retrieval_counts(view: View, ids: Collection[str]) -> Counter[str]:
-    """How often each of these episodes was recalled for a decision."""
-    if not ids:
-        return Counter()
-    rows = view.connection.execute(_RETRIEVED, parameters(view.owner, view.horizon, ids=list(ids)))
-    return Counter({row[0]: row[1] for row in rows})
-
-
 MOST_EPISODES = 256
 """Recalled episodes that are kept between reads."""
 _ENDS = select(

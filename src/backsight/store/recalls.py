@@ -1,18 +1,18 @@
 """The recalls that decisions were based on, and how often each episode was retrieved."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, bindparam, exists, func, or_, select
 
 from backsight.core.ids import canonical_json, plain
 from backsight.core.memory.episodic import Retrieval
 from backsight.core.recall.record import RecallRecord, RecallResult
 from backsight.store.decisions import DECISIONS
 from backsight.store.memories import RECALLS, RETRIEVALS
-from backsight.store.reading import fetch, owned, within
+from backsight.store.reading import AS_OF, OWNED, SEEN_AT, fetch, owned, parameters, within
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -44,10 +44,31 @@ def store_recalls(
     transaction.add_all(RECALLS, records)
     ranked_ids = [ranked.id for result in results for ranking in result.found.values() for ranked in ranking]
     retrievals = [
-        Retrieval(owner_id=owner, episode_id=each, decision_id=decision_id, known_at=known_at, recorded_at=recorded_at)
+        Retrieval(owner_id=owner, episode_id=each, decision_id=decision_id, known_at=known_at)
         for each in dict.fromkeys([*recalled, *ranked_ids])
     ]
     transaction.add_all(RETRIEVALS, retrievals)
+
+
+_T, _D = RETRIEVALS.table.c, DECISIONS.table.c
+_RECORDED = (
+    select(_D.recorded_at).where(_D.owner_id == _T.owner_id, _D.id == _T.decision_id).correlate(RETRIEVALS.table)
+).scalar_subquery()
+"""When the decision of a retrieval was recorded; NULL for a call, which is recorded when it becomes known."""
+_RETRIEVED = (
+    select(_T.episode_id, func.count())
+    .where(_T.owner_id == OWNED, _T.episode_id.in_(bindparam("ids", expanding=True)), _T.known_at <= AS_OF)
+    .where(or_(SEEN_AT.is_(None), func.coalesce(_RECORDED, _T.known_at) <= SEEN_AT))
+    .group_by(_T.episode_id)
+)
+
+
+def retrieval_counts(view: View, ids: Collection[str]) -> Counter[str]:
+    """How often each of these episodes was recalled for a decision."""
+    if not ids:
+        return Counter()
+    rows = view.connection.execute(_RETRIEVED, parameters(view.owner, view.horizon, ids=list(ids)))
+    return Counter({row[0]: row[1] for row in rows})
 
 
 def recalls_of(view: View, decision_id: str) -> list[tuple[RecallResult, datetime]]:

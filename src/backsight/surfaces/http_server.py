@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from asyncio import TimerHandle, Transport
 
     from mcp.server.lowlevel import Server as McpServer
+    from starlette.routing import BaseRoute
 
     from backsight.memory import Memory
 
@@ -76,9 +77,10 @@ class HttpOptions:
 def http_application(memory: "Memory", options: HttpOptions | None = None) -> FastAPI:
     """The pages, REST, health and metrics in one application, and MCP if its package is installed."""
     options = options or HttpOptions()
-    mcp_server, routes = _mcp(memory, options) if has_mcp() else (None, [])
+    mcp_server = _mcp_server(memory, options) if has_mcp() else None
     app = rest.application(memory, lifespan=_lifespan(mcp_server))
-    app.router.routes.extend(routes)
+    if mcp_server is not None:
+        app.router.routes.extend(_mcp_routes(mcp_server, options))
     door = _door(memory, options)
     app.router.routes.extend(web.page_routes(memory, door))
     app.add_exception_handler(HTTPException, web.pages_for_errors(memory, app.exception_handlers[HTTPException]))
@@ -99,19 +101,23 @@ def new_pages_token(memory: "Memory") -> str:
     return memory.randomness.random_bytes(SECRET_BYTES).hex()
 
 
-def mcp_application(memory: "Memory", options: HttpOptions) -> FastAPI:
-    """MCP alone, with health and metrics."""
+def mcp_application(memory: "Memory", options: HttpOptions, *, mcp_server: "McpServer[Any] | None" = None) -> FastAPI:
+    """MCP alone, with health and metrics; `mcp_server` answers instead of the server of the audience."""
     require_mcp()
-    mcp_server, routes = _mcp(memory, options)
+    mcp_server = mcp_server or _mcp_server(memory, options)
     app = FastAPI(openapi_url=None, lifespan=_lifespan(mcp_server))
-    app.router.routes.extend(routes)
+    app.router.routes.extend(_mcp_routes(mcp_server, options))
     return _guarded(app, memory, options, _door(memory, options))
 
 
-def _mcp(memory: "Memory", options: HttpOptions) -> tuple["McpServer[Any]", list[Any]]:
+def _mcp_server(memory: "Memory", options: HttpOptions) -> "McpServer[Any]":
     from backsight.surfaces import mcp
 
-    server = mcp.server(memory, options.mcp_audience, tools=options.tools)
+    return mcp.server(memory, options.mcp_audience, tools=options.tools)
+
+
+def _mcp_routes(server: "McpServer[Any]", options: HttpOptions) -> "list[BaseRoute]":
+    """MCP over streamable HTTP; the sessions belong to the server, which the lifespan of the application runs."""
     app = server.streamable_http_app(
         host=options.host,
         streamable_http_path=MCP_PATH,
@@ -119,7 +125,7 @@ def _mcp(memory: "Memory", options: HttpOptions) -> tuple["McpServer[Any]", list
         session_idle_timeout=SESSION_SECONDS,
         max_sessions=MAX_SESSIONS,
     )
-    return server, app.routes
+    return app.routes
 
 
 def _lifespan(server: "McpServer[Any] | None") -> rest.Lifespan:

@@ -21,6 +21,8 @@ from backsight.surfaces.cli import HELP_OPTIONS, Nouns, collect_garbage_from_now
 from backsight.surfaces.extras import require_mcp
 
 if TYPE_CHECKING:
+    import threading
+
     from backsight.memory import Memory
 
 PORT = 8765
@@ -173,8 +175,6 @@ def _end_at_once(number: int, _frame: FrameType | None) -> NoReturn:
 @click.pass_context
 def watch(ctx: click.Context, every: float) -> None:
     """Keep the index of the documents up to date while their files change."""
-    import threading
-
     from backsight.ops.documents import ReindexResult
     from backsight.runtime.watcher import watch_documents
 
@@ -185,9 +185,19 @@ def watch(ctx: click.Context, every: float) -> None:
             index = f"{result.documents} documents, {result.chunks} chunks"
             click.echo(f"{index}; read {result.read}, removed {result.removed}, to be embedded {result.waiting}")
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop = _set_by_signals()
     with memory_of(ctx, actor="watcher") as memory:
-        watch_documents(memory, report, threading.Event(), every_seconds=every)
+        watch_documents(memory, report, stop, every_seconds=every)
+
+
+def _set_by_signals() -> "threading.Event":
+    """An event that Ctrl-C and SIGTERM set, for loops that then end normally."""
+    import threading
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    return stop
 
 
 @program.command()
@@ -201,13 +211,10 @@ def schedule(ctx: click.Context) -> None:
     One process at a time does so for a store; a second one is refused. Heartbeats that were missed are not made up for.
     """
     import socket
-    import threading
 
     from backsight.runtime.scheduler import Scheduler
 
-    stop = threading.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda _signum, _frame: stop.set())
+    stop = _set_by_signals()
     with memory_of(ctx, actor="schedule") as memory:
         holder = f"{socket.gethostname()}:{os.getpid()}"
         click.echo("Firing the heartbeats of agents; stop with Ctrl-C.", err=True)

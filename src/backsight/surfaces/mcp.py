@@ -3,7 +3,7 @@ prompts beside them.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from functools import cached_property
@@ -46,7 +46,6 @@ from backsight.core.errors import BacksightError, Refused
 from backsight.core.keys import Authority
 from backsight.memory import OPERATIONS, Memory
 from backsight.operation import Operation
-from backsight.operation_list import Operations
 from backsight.services.keys import key_of_token
 from backsight.surfaces.access import CALLER
 from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
@@ -57,7 +56,7 @@ from backsight.surfaces.mcp_tools import tool_list, tools_for
 class Offer:
     """What a server offers one audience: its tools, instructions, prompts and resources."""
 
-    def __init__(self, audience: Audience, tools: Operations) -> None:
+    def __init__(self, audience: Audience, tools: Mapping[str, Operation]) -> None:
         self.audience = audience
         self.tools = tools
         self.instructions = instructions_for(audience, offered=tools, operations=OPERATIONS)
@@ -77,7 +76,11 @@ class Offer:
 def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = None) -> Server[dict[str, Any]]:
     """An MCP server over an open memory, for one audience; `tools` chooses others than those it is usually offered."""
     workspace = memory.library is not None and memory.library.folder is not None
-    offer = Offer(audience, tools_for(audience, workspace=workspace, chosen=tools))
+    return server_of(memory, Offer(audience, tools_for(audience, workspace=workspace, chosen=tools)))
+
+
+def server_of(memory: Memory, offer: Offer) -> Server[dict[str, Any]]:
+    """An MCP server over an open memory that answers to the tools, prompts and resources of an offer."""
 
     def caller_of(context: ServerRequestContext[Any, Any]) -> Memory:
         caller: Memory = memory if context.request is None else context.request.scope.get(CALLER, memory)
@@ -125,7 +128,7 @@ def server(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = 
         try:
             text = await run_sync(read_resource, caller_of(context), uri, offer.resources)
         except BacksightError as error:
-            raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+            raise MCPError(code=INVALID_PARAMS, message=error.message, data={"uri": uri}) from None
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=TEXT, text=text)])
 
     return Server(

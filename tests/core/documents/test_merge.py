@@ -103,6 +103,17 @@ def test_a_hair_of_cosine_does_not_outweigh_a_word() -> None:
     assert names(merged(a_candidate("word", keyword=5.0, vector=0.30), a_candidate("none", vector=0.31)))[0] == "word"
 
 
+def test_a_file_is_ranked_by_its_best_word_match_and_its_best_meaning() -> None:
+    words, meaning = (
+        a_candidate("words", path="long.md", keyword=6.0, vector=0.3),
+        a_candidate("meaning", path="long.md", keyword=1.0, vector=0.5),
+    )
+    short = a_candidate("short", keyword=5.0, vector=0.45)
+    assert names(rank([words, meaning, short], RankingSettings(), now=T0)) == ["words", "short", "meaning"]
+    apart = [replace(words, path="1.md"), replace(meaning, path="2.md"), short]
+    assert names(rank(apart, RankingSettings(), now=T0)) == ["short", "words", "meaning"]
+
+
 def test_without_vectors_the_words_decide() -> None:
     low, high = a_candidate("low", keyword=1.0), a_candidate("high", keyword=3.0)
     assert [(each.candidate.id, each.score) for each in merged(low, high)] == [

@@ -3,8 +3,9 @@
 The scores of both methods change their scale from query to query: BM25 grows with the rarity of the words, and cosines
 fill a narrow band. So each method's scores are standardised over the candidates of the query, and the standard scores
 are added (CombSUM: Shaw & Fox 1994; standard scores: Montague & Aslam 2001). Standard deviations have a floor: a method
-that gives all candidates nearly the same score has little influence. docs/decisions/0016-documents.md lists the
-alternatives that were measured.
+that gives all candidates nearly the same score has little influence. The best chunk of a file is ranked by the file's
+best scores. docs/decisions/0016-documents.md and 0051-documents-beside-writers.md list the alternatives that were
+measured.
 
 Standard scores order the candidates of one query and say nothing about another query. The score that is shown is
 absolute: a logistic function of how much of the query a chunk contains and of the cosine, with coefficients that were
@@ -12,7 +13,7 @@ fitted to questions with and without an answer (docs/decisions/0051-documents-be
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -227,20 +228,31 @@ def _fused_scores(candidates: Sequence[Candidate], settings: RankingSettings) ->
         case "standardised":
             # A chunk without a vector counts as the least similar candidate.
             lowest = min(known)
-            return _standardised(keywords, [lowest if vector is None else vector for vector in vectors], weights)
+            cosines = [lowest if vector is None else vector for vector in vectors]
+            return _standardised([candidate.path for candidate in candidates], keywords, cosines, weights)
         case "weighted_sum":
             return _weighted_sum(keywords, vectors, weights)
         case "reciprocal_rank":
             return _reciprocal_rank(keywords, vectors, weights)
 
 
-def _standardised(keywords: list[float], cosines: list[float], weights: tuple[float, float]) -> list[float]:
-    """The weighted sum of both standard scores, mapped to (0, 1) by the logistic function."""
-    keyword_z = standard_scores(keywords, floor=BM25_DEVIATION_FLOOR)
-    vector_z = standard_scores(cosines, floor=COSINE_DEVIATION_FLOOR)
-    sums = (
-        weights[0] * by_word + weights[1] * by_vector for by_word, by_vector in zip(keyword_z, vector_z, strict=True)
-    )
+def _standardised(
+    paths: Sequence[str], keywords: list[float], cosines: list[float], weights: tuple[float, float]
+) -> list[float]:
+    """The weighted sum of both standard scores, mapped to (0, 1) by the logistic function.
+
+    The best chunk of a file stands for the file: it gets the file's largest score of each method, which in a long file
+    two different chunks may have.
+    """
+    keyword_z = [weights[0] * z for z in standard_scores(keywords, floor=BM25_DEVIATION_FLOOR)]
+    vector_z = [weights[1] * z for z in standard_scores(cosines, floor=COSINE_DEVIATION_FLOOR)]
+    sums = [by_word + by_vector for by_word, by_vector in zip(keyword_z, vector_z, strict=True)]
+    places_of: defaultdict[str, list[int]] = defaultdict(list)
+    for place, path in enumerate(paths):
+        places_of[path].append(place)
+    for places in places_of.values():
+        best = max(places, key=sums.__getitem__)
+        sums[best] = max(keyword_z[place] for place in places) + max(vector_z[place] for place in places)
     return [1 / (1 + math.exp(-weighted)) for weighted in sums]
 
 

@@ -102,13 +102,12 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """The recall of an episode for a decision."""
+    """The recall of an episode for a decision, recorded together with the decision."""
 
     owner_id: str
     episode_id: str
     decision_id: str
     known_at: datetime
-    recorded_at: datetime
 
 
 STRENGTH_DAYS = 30.0

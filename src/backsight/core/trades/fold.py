@@ -423,6 +423,21 @@ def is_uncounted(trip: RoundTrip, fill: Fill) -> bool:
     return is_payment and trip.currency != fill.money_currency and trip.rate is None
 
 
+def uncounted_transfers(fills: Iterable[Fill], trips: Sequence[RoundTrip]) -> list[Fill]:
+    """The transfers of units out of positions that the ledger did not have at their instant."""
+    return [
+        fill
+        for fill in fills
+        if fill.kind == "asset_transfer"
+        if not any(
+            trip.position_key == fill.position_key
+            and trip.opened_at <= fill.at
+            and (trip.closed_at is None or fill.at <= trip.closed_at)
+            for trip in trips
+        )
+    ]
+
+
 def open_trips(trips: Iterable[RoundTrip]) -> dict[str, RoundTrip]:
     """The round trips that are still open, by position."""
     return {trip.position_key: trip for trip in trips if trip.status == "open"}

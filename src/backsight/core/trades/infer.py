@@ -74,6 +74,7 @@ def infer_fills(
     bars: Mapping[str, Sequence[Bar]],
     marks: Mapping[str, float],
     known: Iterable[Fill] = (),
+    uncounted: Iterable[Fill] = (),
     rules: SymbolRules = PLAIN,
 ) -> list[Fill]:
     """The fills that lead from the ledger's open positions to the broker's.
@@ -81,13 +82,17 @@ def infer_fills(
     `last_seen` has the stops and targets that were in force, `bars` the bars since then by symbol. An entry is at the
     broker's average price, else at the mark; an exit at the level that the bars touched, else at the mark. The exit of
     a symbol that has no mark any more, because it was delisted, is at the last price known. `known` are the fills of
-    the ledger: an inferred fill comes after those of its instant. What is below the flatness of `rules` is no position.
+    the ledger: an inferred fill comes after those of its instant. `uncounted` are known transfers of units out of
+    positions that the ledger did not have: an entry that is inferred in their interval came before them, and had these
+    units too. What is below the flatness of `rules` is no position.
     """
-    positions = {
-        key: position
-        for key, position in portfolio.by_key().items()
-        if key in ledger or not _is_dust(position, portfolio, rules)
-    }
+    shown = portfolio.by_key()
+    rests = {key for key, position in shown.items() if _is_dust(position, portfolio, rules)}
+    positions = {key: position for key, position in shown.items() if key in ledger or key not in rests}
+    moved: dict[str, list[Fill]] = {}
+    for fill in uncounted:
+        if stamp.since is None or fill.at > stamp.since:
+            moved.setdefault(fill.position_key, []).append(fill)
     by_key: dict[str, list[Fill]] = {}
     for fill in known:
         by_key.setdefault(fill.position_key, []).append(fill)
@@ -102,6 +107,10 @@ def infer_fills(
             last_price = _last_price(before, last_seen.get(key), series, at=stamp.at, otherwise=trip.average_cost)
             closing = _Closing(trip=trip, touch=touch, mark=marks.get(trip.symbol), last_price=last_price)
         for leg in _legs(closing, position, rules):
+            if leg.step == "open" and key in rests:
+                continue
+            if leg.step == "open" and trip is None:
+                leg = _with_units_moved_out(leg, moved.get(key, ()))
             fill = _fill(leg, stamp, key=key, before=before, seen_at=portfolio.at)
             continues = trip is not None and trip.symbol == leg.symbol
             fill = _in_money(fill, rules.worth(leg.symbol), trip if continues else None)
@@ -147,6 +156,8 @@ class _Leg:
     touch: Touch | None = None
     ratio: float | None = None
     """Of a split."""
+    moved_out: tuple[Fill, ...] = ()
+    """Transfers of units that an entry must have come before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +274,13 @@ def _opening(position: Position | None) -> list[_Leg]:
     return [_Leg(step="open", symbol=position.symbol, quantity=position.signed_size, price=price, source=source)]
 
 
+def _with_units_moved_out(entry: _Leg, transfers: Iterable[Fill]) -> _Leg:
+    """An entry with the units that moved out of its position before the snapshot: they left at their cost."""
+    moved_out = tuple(fill for fill in transfers if fill.quantity * entry.quantity < 0)
+    quantity = entry.quantity - math.fsum(fill.quantity for fill in moved_out)
+    return replace(entry, quantity=quantity, moved_out=moved_out)
+
+
 def _price_of_addition(trip: RoundTrip, position: Position, average: float) -> float:
     """The price at which an addition moves the ledger's average cost to the broker's."""
     value = trip.valued(average) * position.size - trip.valued(trip.average_cost) * trip.size
@@ -327,13 +345,14 @@ def _moment(leg: _Leg, stamp: FillStamp, before: Sequence[Fill]) -> tuple[dateti
     """The instant of an inferred fill, and its sequence among the fills of that instant.
 
     Fills since the last tick come before those of this tick, and after the known executions of the position. An entry
-    comes before the funding that was paid on it.
+    comes before the funding that was paid on it, and before the units that moved out of it.
     """
     latest = stamp.at
     if stamp.phase == "since" and stamp.sequence == 0:
         latest -= JUST_BEFORE
     at = min(latest, leg.touch.at) if leg.touch else latest
-    executed = [fill.at for fill in before if fill.changes_size]
+    executed = [fill.at for fill in before if fill.changes_size and fill not in leg.moved_out]
+    at = min([at, *(fill.at - JUST_BEFORE for fill in leg.moved_out)])
     if leg.step == "open" and stamp.phase == "since":
         since = max(executed, default=stamp.since)
         paid = [fill.at for fill in before if fill.kind == "funding" and (since is None or fill.at > since)]

@@ -99,7 +99,7 @@ def explain_inferred(
         openers=openers,
         snapshots=snapshots,
         flatness=flatness,
-        sizes={trip.position_key: trip.signed_size for trip in continued},
+        continued={trip.position_key: trip for trip in continued},
         fills=by_position,
         executed_at={
             key: frozenset(fill.at for fill in fills if fill.changes_size and fill.latest_at is None)
@@ -150,8 +150,8 @@ class _Reconciling:
     openers: frozenset[str]
     snapshots: Sequence[datetime]
     flatness: Flatness
-    sizes: dict[str, float]
-    """The signed size of each position before its fills, if it is not flat."""
+    continued: dict[str, RoundTrip]
+    """The open round trip of each position before its fills, if it is not flat."""
     fills: dict[str, list[Fill]]
     """Of each position, with the new reports."""
     executed_at: dict[str, frozenset[datetime]]
@@ -193,7 +193,7 @@ class _Reconciling:
             rest -= size
             self.guesses[guess.id] = self._rest_of(guess, report, size / growth)
         if rest > self._flat(report, abs(units)) and interval.until is not None:
-            price = report.price if report.price is not None else _last_price(self.fills[key], report)
+            price = report.price if report.price is not None else self._last_price(report)
             quantity = (-rest if units > 0 else rest) / self._growth(report, interval)
             offset = _offset(report, quantity, price, interval)
             self.guesses[offset.id] = offset
@@ -288,11 +288,20 @@ class _Reconciling:
 
     def _size_at(self, key: str, interval: Interval) -> float:
         """The signed size of a position at the end of an interval."""
-        size = self.sizes.get(key, 0.0)
+        trip = self.continued.get(key)
+        size = 0.0 if trip is None else trip.signed_size
         for fill in sorted([*self.others.get(key, ()), *self._guesses_of(key)], key=lambda each: each.order):
             if _by_then(fill, interval.until):
                 size = size * (fill.ratio or 1.0) if fill.kind == "split" else size + _moved_units(fill)
         return size
+
+    def _last_price(self, report: Fill) -> float | None:
+        """The price of the last execution before a report that has none of its own, else the cost of its position."""
+        key = report.position_key
+        executed = [fill for fill in self.fills[key] if fill.executed and fill.order < report.order]
+        last, trip = max(executed, key=lambda fill: fill.order, default=None), self.continued.get(key)
+        price = last.price if last is not None else None if trip is None else trip.average_cost
+        return None if price is None else price / (report.ratio or 1.0)
 
     def _flat(self, fill: Fill, peak: float) -> float:
         """The largest size that is flat."""
@@ -362,13 +371,6 @@ def _in_units(guess: Fill, factor: float) -> Fill:
 
 def _moved_units(fill: Fill) -> float:
     return fill.quantity if fill.executed or fill.kind == "asset_transfer" else 0.0
-
-
-def _last_price(fills: Iterable[Fill], report: Fill) -> float | None:
-    """The price of the last execution before a report that has none of its own."""
-    executed = [fill for fill in fills if fill.executed and fill.order < report.order]
-    last = max(executed, key=lambda fill: fill.order, default=None)
-    return None if last is None or last.price is None else last.price / (report.ratio or 1.0)
 
 
 def _offset(report: Fill, quantity: float, price: float | None, interval: Interval) -> Fill:

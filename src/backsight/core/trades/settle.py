@@ -11,7 +11,7 @@ from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerReason, BrokerSnapshot
 from backsight.core.portfolio import Position
-from backsight.core.trades.fold import RoundTrip, fold, open_trips
+from backsight.core.trades.fold import RoundTrip, fold, open_trips, uncounted_transfers
 from backsight.core.trades.infer import FillStamp, Touch, first_touch, infer_fills
 from backsight.core.trades.late_reports import explain_inferred
 
@@ -72,14 +72,16 @@ def settle(
     )
     fills = [*explained.left(stored), *explained.reported]
     # Infer the fills that lead to the snapshot before the decision.
+    ledger = fold(fills, continued=continued, flatness=rules.flatness)
     fills += infer_fills(
-        open_trips(fold(fills, continued=continued, flatness=rules.flatness)),
+        open_trips(ledger),
         since.snapshot.portfolio,
         stamp=since.stamp,
         last_seen=last_seen,
         bars=bars,
         marks=since.snapshot.marks,
         known=[*same_instant, *fills],
+        uncounted=uncounted_transfers(fills, ledger),
         rules=rules,
     )
     ledger = fold(fills, continued=continued, flatness=rules.flatness)
@@ -96,14 +98,16 @@ def settle(
     reported = [*explained.reported, *_flattened(open_trips(ledger), fresh, now.stamp)]
     fills = [*explained.left(fills), *reported]
     # Infer the fills that lead to the snapshot after the decision.
+    ledger = fold(fills, continued=continued, flatness=rules.flatness)
     fills += infer_fills(
-        open_trips(fold(fills, continued=continued, flatness=rules.flatness)),
+        open_trips(ledger),
         now.snapshot.portfolio,
         stamp=now.stamp,
         last_seen=since.snapshot.portfolio.by_key(),
         bars={},
         marks=now.snapshot.marks,
         known=[*same_instant, *fills],
+        uncounted=uncounted_transfers(fills, ledger),
         rules=rules,
     )
     return _change(stored, fills, fold(fills, continued=continued, flatness=rules.flatness))
