@@ -1,4 +1,8 @@
-"""Take the screenshots of every page for docs/pages, of a demo that it makes itself: `make pictures`."""
+"""Take the screenshots of every page for docs/pages: `make pictures`.
+
+The store is the demo, to which an agent's edit and a second strategy with a plain weakness are added, so that no page
+is empty: the demo's own strategy has nothing that is more than chance.
+"""
 
 import argparse
 import sys
@@ -6,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -28,8 +33,8 @@ QUESTIONS = {
     "prompt": ("/prompt", "What does the agent see?"),
     "recall": ("/recall?direction=long&regime=trending_up", "What comes to mind in a situation, and why?"),
     "decisions": ("/decisions?kind=executed", "What did it propose, and what became of it?"),
-    "lessons": ("/lessons", "What did it learn, and does it help?"),
-    "mind": ("/mind", "What does it believe and do?"),
+    "lessons": ("/lessons?deployment=manual:Fade", "What did it learn, and does it help?"),
+    "mind": ("/mind?deployment=manual:Fade", "What does it believe and do?"),
     "documents": ("/documents?q=daily+loss", "What is written, and where?"),
     "facts": ("/facts", "What does it know of me?"),
     "health": ("/status", "Can I trust it?"),
@@ -49,6 +54,36 @@ def served(memory: Memory) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(timeout=20)
+
+
+def add_strategy_and_edit(place: DemoFolder, memory: Memory) -> None:
+    """A strategy that loses in ranging markets, its lessons, a belief of the owner, and an edit that waits."""
+    until = memory.list_trades(mode="all", limit=1).trades[0].known_at
+    for number in range(32):
+        ranging, closed = number % 2 == 0, until - timedelta(days=33 - number)
+        r = (-1.0 if ranging or number == 5 else 1.2) * (1.0 + number / 100)
+        memory.remember_trade(
+            strategy_name="Fade",
+            symbol="EURUSD",
+            direction="long" if number % 3 else "short",
+            entry_price=1.08,
+            exit_price=1.08 + r / 1_000,
+            pnl=100.0 * r,
+            pnl_r=r,
+            context={"regime": "ranging" if ranging else "trending_up"},
+            opened_at=closed - timedelta(hours=5),
+            closed_at=closed,
+        )
+        if number == 0:
+            claim = "Fade loses in ranging markets."
+            memory.add_belief(proposition=claim, regime="ranging", claims="below", strategy_name="Fade", mode="live")
+    memory.reflect(deployment="manual:Fade")
+    text = memory.list_lessons(deployment="manual:Fade").notes[0].lessons_text
+    own = text.replace("(no clear pattern yet)", "- wait for the retest of the range", 1)
+    memory.promote_lessons(deployment="manual:Fade", lessons=own)
+    manual = (place.workspace / "TRADING_MANUAL.md").read_text().replace("at most 1.5 %", "at most 1.2 %")
+    reason = "Three of the last four stops cost more than planned."
+    memory.propose_edit(path="TRADING_MANUAL.md", text=manual, reason=reason, agent="breakout")
 
 
 def take(page: Page, url: str, path: str, file: Path, *, height: int) -> None:
@@ -77,7 +112,11 @@ def main() -> None:
             else VARIANTS
         )
         with place.open() as memory, served(memory) as url:
-            worst = memory.list_trades(order="worst", limit=1).trades[0].id
+            if len(memory.list_strategies().strategies) == 1:
+                add_strategy_and_edit(place, memory)
+            listed = memory.list_trades(mode="sim", order="worst", limit=100).trades
+            halfway = sorted(each.known_at for each in listed)[len(listed) // 2]  # before, little was there to recall
+            worst = next(each.id for each in listed if each.memory_arm == "shown" and each.known_at > halfway)
             options.into.mkdir(parents=True, exist_ok=True)
             for suffix, width, scheme in variants:
                 context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)

@@ -166,6 +166,42 @@ def test_brushing_filters_the_table(page: Page, demo_url: str) -> None:
     assert page.locator("#table tbody tr").count() < before
 
 
+def test_wheel_and_drag_zoom_into_the_bars(page: Page, demo_url: str) -> None:
+    page.goto(address(page, demo_url, "/trades/ID"))
+    for zoom in ("wheel", "drag"):
+        box = page.locator("#prices .wide svg").bounding_box()
+        assert box is not None
+        x, y = box["x"] + 0.3 * box["width"], box["y"] + 0.5 * box["height"]
+        page.locator("#prices").focus()
+        page.mouse.move(x, y)
+        with page.expect_response(re.compile("fragment=chart")):
+            if zoom == "wheel":
+                page.mouse.wheel(0, -100)
+            else:
+                page.mouse.down()
+                page.mouse.move(x + 120, y)
+                page.mouse.up()
+        page.wait_for_url(re.compile("from="))
+
+
+def test_two_decisions_are_compared_both_open(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/decisions?kind=executed")
+    rows = page.locator("table.list tbody tr")
+    rows.nth(0).locator("input[name=first]").check()
+    rows.nth(1).locator("input[name=second]").check()
+    page.click("text=Compare two")
+    expect(page.locator(".columns section h2")).to_have_count(2)
+
+
+def test_print_has_the_content_without_the_controls(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/trades")
+    page.emulate_media(media="print")
+    expect(page.locator("#table table")).to_be_visible()
+    for control in ("nav", "#state", "form.filters"):
+        expect(page.locator(control).first).to_be_hidden()
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+
+
 def test_changing_the_context_moves_the_ranks(page: Page, demo_url: str) -> None:
     page.goto(demo_url + "/recall")
     before = page.locator("#results").inner_text()

@@ -210,6 +210,15 @@ def test_a_fresh_process_reads_the_file_and_the_rows_changed_since(
     assert [file.stat().st_mode & 0o77 for file in tmp_path.iterdir()] == [0]
 
 
+def test_a_trade_without_words_is_added_to_the_columns_of_a_file(memory: Memory, filed: None, tmp_path: Path) -> None:
+    for number in range(12):
+        remember(memory, number)
+    image(memory, images=Images(tmp_path / "files"))
+    wordless = {"market_context": None, "reflection": None, "tags": []}
+    memory.remember_trade(**a_trade_call(symbol="ETH") | wordless)
+    assert rows_by_id(image(memory, images=Images(tmp_path / "files"))) == truth(memory)
+
+
 @pytest.mark.parametrize("spoil", ["cut", "flip", "empty", "killed", "other", "owner"])
 def test_a_damaged_or_foreign_file_is_not_used(
     memory: Memory,

@@ -521,7 +521,7 @@ def _drift(behavior: Any) -> str:
 def _detectable(behavior: Any) -> str:
     """The smallest change of each series that would have been found by now."""
     return ", ".join(
-        f"{each.series} not yet"
+        f"{each.series}: too few trades"
         if each.detectable is None
         else f"{each.series} {amount_of(each.series, each.detectable.size).lstrip('+')} in {each.detectable.days} days"
         for each in behavior.drift
@@ -999,7 +999,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             {
                 "strategy": "{strategy_name}",
                 "drift in all symbols together": _drift,
-                "drift that would be found": _detectable,
+                "smallest drift that would show": _detectable,
             },
         ),
         Values(
@@ -1020,7 +1020,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
                 "size after a loss": _figure("loss_aversion"),
                 "recency bias": _figure("recency_bias"),
                 "drift": _drift,
-                "drift that would be found": _detectable,
+                "smallest drift that would show": _detectable,
             },
         ),
     ),

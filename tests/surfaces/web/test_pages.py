@@ -248,6 +248,40 @@ def test_beliefs_are_retired_and_plans_cancelled(client: TestClient, memory: Mem
     assert memory.list_plans().plans[0].status == "cancelled"
 
 
+def test_a_belief_and_a_day_open_their_trades(client: TestClient, memory: Memory, clock: FakeClock) -> None:
+    memory.remember_trade(**a_trade_call(opened_at=T0 - timedelta(hours=2), closed_at=T0 - timedelta(hours=1)))
+    memory.add_belief(proposition="Gold runs.", symbol="XAUUSD", mode="live")
+    clock.advance(days=2)
+    call = {"opened_at": clock.now() - timedelta(hours=2), "closed_at": clock.now()}
+    memory.remember_trade(**a_trade_call(symbol="XAUUSD") | call)
+    memory.remember_trade(**a_trade_call(symbol="EURUSD") | call, equity=10_000.0)
+    clock.advance(minutes=1)
+    evidence = re.search(r'href="(/trades[^"]*belief=[^"]*)"', client.get("/mind").text)
+    *_, day = re.findall(r'href="(/trades[^"]*since=[^"]*)"', client.get("/").text)
+    assert evidence is not None
+    table = client.get(evidence[1].replace("&amp;", "&")).text
+    assert table.count("<td>XAUUSD</td>") == 1
+    assert "EURUSD" not in table.partition("<h2>")[0].partition("<tbody>")[2]
+    assert "<td>EURUSD</td>" in client.get(day.replace("&amp;", "&")).text
+
+
+def test_every_link_of_every_page_keeps_the_instant(client: TestClient, memory: Memory, clock: FakeClock) -> None:
+    memory.remember_trade(**a_trade_call())
+    memory.add_belief(proposition="Gold runs.", symbol="XAUUSD", mode="live")
+    memory.add_fact(fact="I trade at night", topic="hours")
+    at, trade = clock.now(), memory.list_trades(limit=1).trades[0].id
+    clock.advance(days=1)
+    for path in (*PAGES, f"/trades/{trade}", "/recall?symbol=XAUUSD"):
+        page = client.get(f"{path}{'&' if '?' in path else '?'}as_of={at:%Y-%m-%dT%H:%M:%SZ}").text
+        links = [
+            link for link in re.findall(r'<a [^>]*href="(/[^"]*)"', page) if not link.startswith(("/sign", "/api"))
+        ]
+        lost = [link for link in links if "as_of=" not in link]
+        assert len(links) > len(PAGES)
+        assert len(lost) <= 2, (path, lost)  # "now" in the bar, and the prompt as of now on a trade
+        assert all(link.partition("?")[0] in (path.partition("?")[0], "/prompt") for link in lost), (path, lost)
+
+
 def refused_then_sent(memory: Memory, form: str, data: dict[str, str], unchanged: Callable[[], object]) -> str:
     """Send a form as a stranger, which must be refused and change nothing, then as the owner; the page it leads to."""
     before = unchanged()

@@ -657,9 +657,9 @@ def _extended(columns: Columns, batch: dict[str, Array], words: Array, replaced:
 
 
 def _with_space(current: Array, added: Array, buffer: Array | None) -> Array:
-    """An array that begins with the current values and has space for the added ones: the buffer if it fits."""
+    """An array that begins with the current values and has space for the added ones: the buffer if it fits and is no file."""
     kind, need = narrowest(current, added), len(current) + len(added)
-    if buffer is not None and len(buffer) >= need and buffer.dtype == kind:
+    if buffer is not None and buffer.flags.writeable and len(buffer) >= need and buffer.dtype == kind:
         return buffer
     spare = need // GROWTH if len(current) else 0
     grown = np.empty(need + spare, kind)
