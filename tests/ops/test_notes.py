@@ -386,7 +386,7 @@ def test_a_retrieval_is_seen_from_the_recording_of_its_decision(memory: Memory, 
         deployment=DEPLOYMENT,
         at=at,
         before=a_snapshot(at=at),
-        verdict={"kind": "noop"},
+        verdict=Verdict(kind="noop"),
         recalled=[trade.episode_id],
     )
     for seen_at, times in ((at, 0), (recorded_at, 1), (None, 1)):
@@ -394,8 +394,15 @@ def test_a_retrieval_is_seen_from_the_recording_of_its_decision(memory: Memory, 
         assert reflection.retrieved == times
     clock.advance(hours=1)
     call_at = clock.now()
-    call = {"symbol": "BTC", "direction": "long", "horizon_hours": 1.0, "price": 100.0, "reasoning": "It breaks."}
-    memory.record_decision(**call, strategy_name=trade.trade.strategy_name, recalled=[trade.episode_id])
+    memory.record_decision(
+        symbol="BTC",
+        direction="long",
+        horizon_hours=1.0,
+        price=100.0,
+        reasoning="It breaks.",
+        strategy_name=trade.trade.strategy_name,
+        recalled=[trade.episode_id],
+    )
     for seen_at, times in ((call_at - timedelta(seconds=1), 1), (call_at, 2)):
         reflection = memory.get_trade_reflection(trade_id=trade.trade.id, as_of=call_at, seen_at=seen_at)
         assert reflection.retrieved == times
