@@ -14,7 +14,7 @@ def text_file(text: str) -> Writer:
     """A writer of a file with this text."""
 
     def write(folder: Path) -> Path:
-        (folder / "file.txt").writetext_file(text)
+        (folder / "file.txt").write_text(text)
         return folder / "file.txt"
 
     return write
