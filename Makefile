@@ -94,6 +94,7 @@ bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python -m bench.time_travel
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/sizing.py
+	$(BIN)/python bench/lab.py 1000
 	$(BIN)/python bench/search.py
 	$(BIN)/python -m bench.pages
 

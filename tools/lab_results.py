@@ -55,7 +55,7 @@ def main(folder: Path) -> None:
         try:
             blocks = section(title, run_lab(files))
         except BacksightError as error:
-            blocks = [Heading(title, 3), Paragraph(f"Not replayed: {error.message}.")]
+            blocks = [Heading(title, 3), Paragraph(f"Not replayed: {error.message.removeprefix('trades: ')}")]
         sys.stdout.write(as_markdown(blocks) + "\n")
         sys.stdout.flush()
     for truth in TRUTHS:

@@ -1,8 +1,5 @@
 """Small files of every program: each is read by its own format, and damage to one costs a row or the file."""
 
-import json
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,46 +11,11 @@ from backsight.importers.formats import FileRow, FillRow, ReadOptions, head_of
 from backsight.importers.registry import FORMATS, format_named
 from backsight.importers.trades import TradeRow
 from export_samples import SAMPLES
-from program_samples import ai_hedge_fund, freqtrade, metatrader5, nautilus, nofx, pyfolio
+from program_samples.files import PROGRAM_FILES, Writer, text_file
 
-Writer = Callable[[Path], Path]
-
-
-def _text(text: str) -> Writer:
-    def write(folder: Path) -> Path:
-        (folder / "file.txt").write_text(text)
-        return folder / "file.txt"
-
-    return write
-
-
-def _zipped_result(folder: Path) -> Path:
-    with zipfile.ZipFile(folder / "backtest.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("backtest-result.json", freqtrade.a_result(freqtrade.TRADE))
-    return folder / "backtest.zip"
-
-
-DEALS = metatrader5.a_table(metatrader5.BALANCE, metatrader5.ENTRY, metatrader5.EXIT)
-FILES: dict[str, list[Writer]] = {
-    "ai-hedge-fund": [_text(json.dumps(ai_hedge_fund.RECORDS))],
-    "freqtrade-backtest": [_text(freqtrade.a_result(freqtrade.TRADE)), _zipped_result],
-    "freqtrade": [lambda folder: freqtrade.a_database(folder / "a.sqlite", freqtrade.OLD, freqtrade.OLD_TRADE)],
-    "metatrader5": [
-        _text(metatrader5.as_html(DEALS)),
-        lambda folder: metatrader5.as_xlsx(folder / "report.xlsx", DEALS),
-    ],
-    "nautilus-positions": [lambda folder: nautilus.a_report(folder, nautilus.POSITION)],
-    "nautilus-fills": [
-        lambda folder: nautilus.a_report(folder, nautilus.FILL),
-        lambda folder: nautilus.a_report(folder, nautilus.ORDER),
-    ],
-    "nofx": [lambda folder: nofx.a_database(folder / "n.db", "trader_positions", nofx.POSITION)],
-    "nofx-decisions": [_text(json.dumps(nofx.a_record(nofx.OPEN)))],
-    "pyfolio": [_text(pyfolio.HEADER + pyfolio.LINES)],
-}
 CASES = [
     pytest.param(name, write, id=f"{name}-{number}")
-    for name, writers in FILES.items()
+    for name, writers in PROGRAM_FILES.items()
     for number, write in enumerate(writers)
 ]
 
@@ -75,11 +37,11 @@ def test_a_file_is_recognised_by_its_format_and_by_no_other(tmp_path: Path, name
     assert imported(path, name)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", PROGRAM_FILES)
 def test_files_of_other_formats_give_nothing(tmp_path: Path, name: str) -> None:
     own = name.partition("-")[0]
-    others = [write for other, writers in FILES.items() if other.partition("-")[0] != own for write in writers]
-    texts = [_text(text) for texts in SAMPLES.values() for text in texts]
+    others = [write for other, writers in PROGRAM_FILES.items() if other.partition("-")[0] != own for write in writers]
+    texts = [text_file(text) for texts in SAMPLES.values() for text in texts]
     assert not [row for write in (*others, *texts) for row in imported(write(tmp_path), name)]
 
 

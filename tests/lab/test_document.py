@@ -16,11 +16,11 @@ from backsight.lab.document import (
     as_markdown,
     files_of,
 )
-from backsight.lab.plots import histogram, line_plot, scatter_plot
+from backsight.lab.plots import histogram, log_line_plot, scatter_plot
 
-CURVES = {"fixed": [1.0, 1.1, 1.05], "a < b": [1.0, 0.9, 0.95]}
+CURVES = {"fixed": [1.0, 1.1, 1.05], "a < b": [1.0, 0.9, 0.0]}
 PLOTS = {
-    "line": line_plot("Equity", CURVES, x_label="days", y_label="equity"),
+    "line": log_line_plot("Equity", CURVES, x_label="days", y_label="equity"),
     "histogram": histogram("Null", np.linspace(-1, 1, 99), mark=0.5, mark_label="arm", x_label="Sharpe"),
     "flat": histogram("Null", np.zeros(5), mark=0.0, mark_label="arm", x_label="Sharpe"),
     "points": scatter_plot("Sizes", np.array([0.0, 1.0]), np.array([-1.0, 2.0]), x_label="size", y_label="R"),
@@ -28,7 +28,7 @@ PLOTS = {
 BLOCKS: list[Block] = [
     Heading("Lab", 1),
     Paragraph("No: nothing & nobody.", strong=True),
-    Bullets(("one", "two")),
+    Bullets(("`one`", "two")),
     Commands("backsight lab run"),
     GridTable(("arm", "n"), (("a|b", "3"),)),
     Plot("equity.svg", "Equity", PLOTS["line"]),
@@ -47,5 +47,6 @@ def test_markdown_links_plots_and_html_contains_them() -> None:
     assert "| a\\|b | 3 |" in as_markdown(BLOCKS)
     page = as_html(BLOCKS)
     assert "<polyline" in page
+    assert "<li><code>one</code></li>" in page
     assert "nothing &amp; nobody" in page
     assert set(files_of(BLOCKS)) == {"report.md", "report.html", "equity.svg"}

@@ -1,5 +1,6 @@
 """A document of headings, paragraphs, tables and plots, written as Markdown or as one HTML page."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -55,12 +56,15 @@ class Plot:
 Block = Heading | Paragraph | Bullets | Commands | GridTable | Plot
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 80rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b; }
 table { border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid #dddddd; text-align: right; white-space: nowrap; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid #dddddd; text-align: right; font-size: .9rem; }
+td { white-space: nowrap; } th { vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
 pre { background: #f4f4f4; padding: .8rem; overflow-x: auto; }
-figure { margin: 1.5rem 0; } svg { max-width: 100%; height: auto; }
+code { background: #f4f4f4; padding: 0 .2em; }
+figure { display: inline-block; width: 36rem; max-width: 100%; margin: 1rem 1rem 1rem 0; vertical-align: top; }
+svg { max-width: 100%; height: auto; } figcaption { font-size: .9rem; color: #555555; }
 .verdict { font-size: 1.15rem; border-left: 4px solid #0072b2; padding: .4rem 1rem; background: #f2f7fb; }
 """
 
@@ -118,9 +122,9 @@ def _html(block: Block) -> str:
         case Heading(text, level):
             return f"<h{level}>{escape(text)}</h{level}>"
         case Paragraph(text, strong):
-            return f'<p class="verdict">{escape(text)}</p>' if strong else f"<p>{escape(text)}</p>"
+            return f'<p class="verdict">{_inline(text)}</p>' if strong else f"<p>{_inline(text)}</p>"
         case Bullets(items):
-            return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
+            return "<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in items) + "</ul>"
         case Commands(text):
             return f"<pre>{escape(text)}</pre>"
         case GridTable(header, rows):
@@ -129,6 +133,15 @@ def _html(block: Block) -> str:
             return f"<table><tr>{head}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
         case Plot(_, caption, svg):
             return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _inline(text: str) -> str:
+    """A sentence as HTML: names between backticks as code.
+
+    >>> _inline("`fixed` < 1")
+    '<code>fixed</code> &lt; 1'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def files_of(blocks: Sequence[Block]) -> Mapping[str, str]:

@@ -70,7 +70,10 @@ def load(files: LabFiles) -> LabData:
         notes += _open_note(memory)
     made = lab_trades(closed, start_equity=files.start_equity)
     if not made.trades:
-        raise Invalid(" ".join(["no closed trade with prices in the files; give some.", *notes]), field="trades")
+        raise Invalid(
+            " ".join(["no closed trade with prices in the files; give an export that has the exits.", *notes]),
+            field="trades",
+        )
     return LabData(
         trades=replace(made, notes=(*notes, *made.notes)),
         bars=bars,
@@ -110,7 +113,7 @@ def _import(memory: Memory, path: Path, files: LabFiles) -> list[str]:
         columns=columns,
         skip_broken=True,
     )
-    return [imported.message, *imported.notes]
+    return [f"{count_of(imported.added, 'trade')} imported from {path.name}.", *imported.notes]
 
 
 def is_position_log(path: Path) -> bool:
@@ -151,8 +154,10 @@ def _closed_trades(memory: Memory) -> list[Trade]:
 def _open_note(memory: Memory) -> list[str]:
     still_open = memory.list_trades(mode="all", status="open", limit=PAGE)
     count = len(still_open.trades)
-    more = " or more" if still_open.next_cursor is not None else ""
-    return [f"{count}{more} trades are still open at the end of the files, and are left out."] if count else []
+    if still_open.next_cursor is not None:
+        return [f"{count} or more trades are still open at the end of the files, and are left out."]
+    verb = "is" if count == 1 else "are"
+    return [f"{count_of(count, 'trade')} still open at the end of the files {verb} left out."] if count else []
 
 
 def _bars(files: LabFiles) -> dict[str, Sequence[Bar]]:

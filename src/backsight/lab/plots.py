@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
@@ -16,6 +16,9 @@ COLOURS = ("#1b1b1b", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#5
 TICKS = 5
 MOST_POINTS = 400
 BINS = 40
+LOWEST = 0.1
+FEW_POWERS = 1.5
+"""A logarithmic axis over fewer powers of ten has ticks at 1, 2 and 5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,23 +30,34 @@ class Axis:
     high: float
     start: float
     end: float
+    is_log: bool = False
+    """Whether the range is in powers of ten."""
 
     def place(self, value: float) -> float:
         """The pixel of a value."""
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+        at = math.log10(value) if self.is_log else value
+        return self.start + (at - self.low) / (self.high - self.low) * (self.end - self.start)
 
     @property
     def ticks(self) -> Iterator[float]:
         """Round numbers in the range."""
+        if self.is_log:
+            factors = (1.0, 2.0, 5.0) if self.high - self.low < FEW_POWERS else (1.0,)
+            powers = range(math.floor(self.low), math.ceil(self.high) + 1)
+            values = (factor * 10.0**power for power in powers for factor in factors)
+            return (value for value in values if self.low <= math.log10(value) <= self.high)
         step = _round_step((self.high - self.low) / TICKS)
         first = math.ceil(self.low / step - 1e-9)
         return (step * number for number in range(first, math.floor(self.high / step + 1e-9) + 1))
 
 
-def line_plot(title: str, curves: Mapping[str, Sequence[float]], *, x_label: str, y_label: str) -> str:
-    """Curves over 0, 1, 2, …, with a legend."""
+def log_line_plot(title: str, curves: Mapping[str, Sequence[float]], *, x_label: str, y_label: str) -> str:
+    """Curves over 0, 1, 2, …, with a legend and a logarithmic axis; values below 0.1 are drawn there."""
+    curves = {name: [max(LOWEST, value) for value in values] for name, values in curves.items()}
     longest = max((len(values) for values in curves.values()), default=1)
-    x, y = _axes(x_label, (0.0, float(max(1, longest - 1))), y_label, _range(curves.values()))
+    low, high = _range([[math.log10(value) for value in values] for values in curves.values()])
+    x, y = _axes(x_label, (0.0, float(max(1, longest - 1))), y_label, (low, high))
+    y = replace(y, is_log=True)
     parts = []
     for number, (name, values) in enumerate(curves.items()):
         places = sorted({round(at) for at in np.linspace(0, len(values) - 1, min(MOST_POINTS, len(values)))})

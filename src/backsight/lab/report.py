@@ -12,7 +12,7 @@ from backsight.lab.arms import Arm, RandomSkip
 from backsight.lab.document import Block, Bullets, Commands, GridTable, Heading, Paragraph, Plot, files_of
 from backsight.lab.metrics import MEANINGS, METRICS, Metric, equity_curves, sharpe
 from backsight.lab.null import DRAWS, size_multiples
-from backsight.lab.plots import histogram, line_plot, scatter_plot
+from backsight.lab.plots import histogram, log_line_plot, scatter_plot
 from backsight.lab.replay import Replay
 from backsight.lab.trades import LabTrades
 
@@ -75,6 +75,7 @@ def _blocks(report: LabReport) -> Iterator[Block]:
     yield Heading("Results")
     yield Paragraph(_scope(report))
     yield summary_table(analysis)
+    yield Bullets(tuple(f"`{arm.name}`: {arm.meaning}" for arm in analysis.arms if arm.meaning))
     yield Paragraph(_legend(report))
     if analysis.with_and_without is not None:
         yield Paragraph(
@@ -142,7 +143,6 @@ def _scope(report: LabReport) -> str:
 
 
 def _legend(report: LabReport) -> str:
-    arms = "; ".join(f"`{arm.name}`: {arm.meaning}" for arm in report.analysis.arms if arm.meaning)
     pbo = report.analysis.overfitting_probability
     chance = (
         "The probability of backtest overfitting (PBO) has too few folds."
@@ -151,7 +151,7 @@ def _legend(report: LabReport) -> str:
         f"(PBO) is {pbo:.0%}."
     )
     return (
-        f"{arms}. An arm is called better if the interval of its difference to `fixed` is above 0, it is at least "
+        f"An arm is called better if the interval of its difference to `fixed` is above 0, it is at least "
         f"{LEAST_DIFFERENCE:g}, and its Calmar ratio is not lower. The deflated Sharpe "
         "ratio is the probability that the true ratio is above the best of so many arms without skill. The place in "
         f"the null is the share of {DRAWS:,} draws that the arm beats: its own sizes, dealt to the trades at random. "
@@ -164,7 +164,8 @@ def _plots(report: LabReport) -> Iterator[Plot]:
     growth = equity_curves(analysis.daily.returns)
     curves = {name: [1.0, *growth[row].tolist()] for row, name in enumerate(names) if name != RandomSkip.name}
     label = f"days since {analysis.times.first_day:%Y-%m-%d}"
-    yield Plot("equity.svg", "Equity by arm", line_plot("Equity by arm", curves, x_label=label, y_label="equity"))
+    plot = log_line_plot("Equity by arm", curves, x_label=label, y_label="equity, logarithmic")
+    yield Plot("equity.svg", "Equity of every arm, 1 at the start; values below 0.1 are drawn at 0.1", plot)
     recorded = analysis.shares[0]
     for row, name in enumerate(names):
         null = analysis.nulls.get(name)
@@ -179,7 +180,7 @@ def _plots(report: LabReport) -> Iterator[Plot]:
         plot = scatter_plot(
             title, multiples, analysis.times.outcome_r, x_label="size, as a multiple of the recorded", y_label="R"
         )
-        yield Plot(f"sizes-{name}.svg", title, plot)
+        yield Plot(f"sizes-{name}.svg", f"{title}: one point a trade", plot)
 
 
 def _metrics_table(arms: Sequence[ArmResult], *, differences: bool) -> GridTable:
@@ -231,7 +232,7 @@ def _folds(report: LabReport) -> Iterator[Block]:
     yield GridTable(("from", "trades before", "trades in it", *(f"Sharpe {arm.name}" for arm in arms)), rows)
     yield Paragraph(
         f"Walk forward: {terms.folds} folds of equal time. Purged: only trades that were opened and closed in a fold "
-        f"count in it. Embargo: the first {terms.embargo_days:g} days of each are left out."
+        f"count in it. Embargo in days, left out at the start of each: {terms.embargo_days:g}."
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from backsight.core.sizing import TradeColumns
 
 REVIEWS_IN_A_DOUBLING = 20
-"""Advice is looked at again whenever a strategy has about a twentieth more trades."""
+"""Advice is looked at again whenever a strategy has a fortieth to a twentieth more trades."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,15 @@ class AdviceEvidence:
 
 
 def is_due(n: int) -> bool:
-    """Whether advice is made or reviewed at n trades: at each one below 40, then at every twentieth part more.
+    """Whether advice is made or reviewed at n trades: at each one below 40, at every second below 80, and so on.
 
-    >>> [n for n in range(36, 70) if is_due(n)]
-    [36, 37, 38, 39, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 63, 66, 69]
+    >>> [n for n in range(36, 50) if is_due(n)], [n for n in range(10_000, 11_000) if is_due(n)]
+    ([36, 37, 38, 39, 40, 42, 44, 46, 48], [10240, 10752])
     """
-    return n % max(1, n // REVIEWS_IN_A_DOUBLING) == 0
+    step = 1
+    while n >= 2 * REVIEWS_IN_A_DOUBLING * step:
+        step *= 2
+    return n % step == 0
 
 
 def advice_evidence(view: View, deployment: Deployment, condition: Condition) -> AdviceEvidence:

@@ -70,7 +70,7 @@ def propose_from_beliefs(
 ) -> tuple[Proposal, ...]:
     """Store the plans that credible beliefs propose, and accept them if the deployment has automatic plans.
 
-    With `only_if_due`, a belief proposes nothing until it has about a twentieth more evidence than at the last review.
+    With `only_if_due`, a belief proposes nothing until `is_due` says that its evidence has grown enough.
     """
     proposals: list[Proposal] = []
     view = View(transaction.connection, deployment.owner_id, Horizon(as_of=now))
@@ -279,7 +279,7 @@ def review_advice(
 ) -> None:
     """Withdraw the open proposals of a deployment that outcomes no longer support, and end the plans made from them.
 
-    With `only_if_due`, nothing is read unless the strategy has about a twentieth more trades than at the last review.
+    With `only_if_due`, nothing is read until `is_due` says that the strategy has enough more trades.
     """
     view = View(transaction.connection, deployment.owner_id, Horizon(as_of=now))
     undecided = stored.plan_proposals(view, deployment.id)
