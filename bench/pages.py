@@ -26,6 +26,7 @@ from starlette.testclient import TestClient
 from backsight.core.decision import Verdict
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.simulated_market import simulated_bars
+from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory
 from backsight.runtime.demo import write_workspace
 from backsight.services.library import Library
@@ -132,7 +133,7 @@ def add_ticks(store: Store, ticks: int) -> None:
     bars = simulated_bars(rng, symbol="BTC", start=first, days=2 * days, price=100.0, daily_atr=3.0, rests=False)
     memory.open_account(venue="bench", name="bench", mode="live")
     memory.save_strategy(name=STRATEGIES[0], thesis="Breaks carry.", rules=["enter on a close"])
-    memory.deploy(strategy_name=STRATEGIES[0], account="bench", memory={"holdout": HOLDOUT})
+    memory.deploy(strategy_name=STRATEGIES[0], account="bench", memory=MemoryOverrides(holdout=HOLDOUT))
     closes = {bar.closes_at: bar.close for bar in bars}
     store.clock.at = last_tick(store, ticks)
     for place in range(0, len(bars), 1_000):
@@ -148,8 +149,10 @@ def tick(memory: Memory, at: datetime, price: float, number: int, entry: float |
     """One tick of the deployment; the entry price of its position after it."""
 
     def snapshot(average: float | None) -> BrokerSnapshot:
-        position = {"stop_price": 0.97 * (average or 0.0), "mark": price, "average_price": average}
-        return a_snapshot(*([] if average is None else [a_position(**position)]), at=at, marks={"BTC": price})
+        if average is None:
+            return a_snapshot(at=at, marks={"BTC": price})
+        position = a_position(stop_price=0.97 * average, mark=price, average_price=average)
+        return a_snapshot(position, at=at, marks={"BTC": price})
 
     before, order, after = snapshot(entry), None, None
     if number % HOLD == HOLD - 1:

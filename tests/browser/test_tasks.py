@@ -34,8 +34,8 @@ def memory(demo: DemoFolder, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         lost_in_ranges(memory, until=last.replace(minute=0))
         memory.reflect(deployment="manual:Fade")
         memory.promote_lessons(deployment="manual:Fade", lessons=LESSONS)
-        claim = {"proposition": "Fade loses in ranging markets.", "regime": "ranging", "claims": "below"}
-        memory.add_belief(**claim, strategy_name="Fade", mode="live")
+        claim = "Fade loses in ranging markets."
+        memory.add_belief(proposition=claim, regime="ranging", claims="below", strategy_name="Fade", mode="live")
         manual = (place.workspace / "TRADING_MANUAL.md").read_text().replace("at most 1.5 %", "at most 1.2 %")
         memory.propose_edit(path="TRADING_MANUAL.md", text=manual, reason="Two stops in a row.", agent="breakout")
         yield memory
