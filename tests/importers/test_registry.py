@@ -114,7 +114,7 @@ def test_an_empty_or_binary_file_is_not_recognised_and_gives_no_fills(
 )
 def test_the_decision_log_of_tradingagents_is_refused_with_what_to_do(tmp_path: Path, entry: str) -> None:
     path = _written(tmp_path, f"{entry}\n\nDECISION:\n**Rating**: Buy\n\n<!-- ENTRY_END -->\n")
-    with pytest.raises(Invalid, match="TradingAgents is not read: .* no price or size.* record_decision"):
+    with pytest.raises(Invalid, match=r"TradingAgents is not read: .* no price or size.* record_decision"):
         recognised_format(path)
 
 

@@ -62,10 +62,11 @@ def test_after_kills_the_index_equals_one_built_at_once(url: str, tmp_path: Path
     Workspace(folder).lay_out()
     (folder / "TRADING_MANUAL.md").write_text("# Manual\n\nanchorword holds\n")
     settings = Settings(url=url, owner="ana", workspace=str(folder))
+    call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "S", "horizon_hours": 1.0}
+    call |= {"reasoning": "waits", "price": 1.0}
     with open_memory(settings=settings) as memory:
         memory.reindex()
-        call: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "S", "horizon_hours": 1.0}
-        run = memory.record_decision(**call, reasoning="waits", price=1.0).episode.id
+        run = memory.record_decision(**call).episode.id
 
     def started(program: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -97,11 +98,12 @@ def test_after_kills_the_index_equals_one_built_at_once(url: str, tmp_path: Path
     with open_memory(settings=settings) as memory:
         memory.reindex()
         health, citations = memory.index_health(), answers(memory)
-        notes = [each.status for each in memory.list_edits().edits]
+        notes, written = memory.list_edits().total, memory.list_edits(status="written").total
         assert memory.verify_audit().intact
-    assert set(notes) == {"written"}
-    assert (folder / "journal/beats.md").read_text().count("<!-- agent: soak") == len(notes)
+    assert notes == written > 0
+    assert (folder / "journal/beats.md").read_text().count("<!-- agent: soak") == notes
     with open_memory(settings=Settings(url="sqlite://", owner="ana", workspace=str(folder))) as once:
+        once.record_decision(**call)  # the decision is a document, too
         once.reindex()
         rebuilt = once.index_health()
         assert (health.documents, health.chunks) == (rebuilt.documents, rebuilt.chunks)

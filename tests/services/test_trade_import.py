@@ -15,6 +15,7 @@ from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound
 from backsight.core.memory.semantic import Belief
 from backsight.core.portfolio import Mode
 from backsight.memory import Memory, open_memory
+from backsight.services import trade_import
 from backsight.services.derivation import derive_rows, find_differences
 from backsight.store.experience import BELIEFS
 from backsight.testing import T0, FakeClock, a_trade_call
@@ -93,9 +94,11 @@ def lived(memory: Memory, clock: FakeClock) -> Memory:
     return memory
 
 
+@pytest.mark.parametrize("rows_in_part", [10_000, 7])
 def test_a_file_teaches_what_its_trades_would_have_taught_one_by_one(
-    memory: Memory, clock: FakeClock, tmp_path: Path
+    memory: Memory, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_in_part: int
 ) -> None:
+    monkeypatch.setattr(trade_import, "ROWS_IN_PART", rows_in_part)
     trades = a_years_trades()
     with open_memory("sqlite://", owner="ana", actor="test", clock=clock) as one_by_one:
         lived(one_by_one, clock)

@@ -6,6 +6,7 @@ Plain Python, exact to 1e-9 for parameters up to a million. The tests compare wi
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from backsight.core.errors import Invalid
 
@@ -46,6 +47,7 @@ def beta_tail(x: float, *, alpha: float, beta: float) -> float:
     return _lower_and_upper(x, 1.0 - x, alpha, beta)[1]
 
 
+@lru_cache(maxsize=1024)  # the figures of the same trades are shown again and again
 def beta_quantile(p: float, *, alpha: float, beta: float) -> float:
     """The quantile of Beta(α, β): the x with P(X ≤ x) = p.
 
@@ -88,6 +90,7 @@ def t_cdf(t: float, *, freedom: float) -> float:
     return tail if t < 0 else 1.0 - tail
 
 
+@lru_cache(maxsize=1024)  # the figures of the same trades are shown again and again
 def t_quantile(p: float, *, freedom: float) -> float:
     """The quantile of Student's t: the t with P(T ≤ t) = p.
 

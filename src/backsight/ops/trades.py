@@ -53,7 +53,7 @@ from backsight.services.deployments import account_of, deployment_named
 from backsight.services.id_prefixes import trade_known_then, whole_episode_id, whole_id
 from backsight.services.import_rows import SAMPLE, LeftOutCount, LeftOutRows, TakenBackError, mode_of_file
 from backsight.services.inactions import add_inaction
-from backsight.services.learning import BulkLearningReport, LearningReport, learn_many, learn_trades
+from backsight.services.learning import BulkLearningReport, LearningReport, learn_trades
 from backsight.services.mood import mood_at
 from backsight.services.plans import plans_holding_at
 from backsight.services.trade_import import (
@@ -62,7 +62,7 @@ from backsight.services.trade_import import (
     checked_rows,
     garbage_collection_paused,
     result_doubts,
-    trades_of_rows,
+    store_rows,
     unknown_rows,
 )
 from backsight.services.trade_reports import (
@@ -353,13 +353,8 @@ def import_trades(
         last_closed_at = max((row.closed_at for row in rows), default=None)
         with suppress(TakenBackError), ctx.writing() as transaction:
             rows = unknown_rows(transaction, ctx, source, rows)
-            trades = trades_of_rows(transaction, ctx, source, rows)
-            added = len(trades)
-            del rows  # a large file is in memory as rows, as trades or as episodes, but not as all of them
-            transaction.add_all(stored.TRADES, trades)
-            trades.reverse()
-            episodes = [episode_of_trade(trades.pop()) for _ in range(added)]
-            learned = learn_many(transaction, episodes) if episodes else None
+            added = len(rows)
+            learned = store_rows(transaction, ctx, source, rows)
             if dry_run:
                 raise TakenBackError
         if learned is not None and not dry_run:

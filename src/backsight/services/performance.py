@@ -1,7 +1,7 @@
 """The performance of an owner's trades, from the columns of closed trades and the equity of their accounts."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from backsight.core.portfolio import Account
@@ -25,6 +25,10 @@ class KnownTrades:
 
     view: View
     columns: "ClosedTradeColumns"
+    _equity: "dict[str, AccountEquity | None]" = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By account: its equity, once it has been computed; the strategies on an account share it."""
+    _trial_ratios: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By mode: the Sharpe ratios of all strategies, once they have been computed."""
 
     def rows(self, deployment_ids: Collection[str]) -> "Integers":
         """The rows of the trades of some deployments that were known at the view's horizon."""
@@ -45,6 +49,17 @@ class KnownTrades:
 
     def account_equity(self, account: Account) -> "AccountEquity | None":
         """What is known of an account's equity; None if no equity of it is known at all."""
+        if account.id not in self._equity:
+            self._equity[account.id] = self._read_equity(account)
+        return self._equity[account.id]
+
+    def trial_ratios(self, mode: str) -> list[float]:
+        """The daily Sharpe ratios of all strategies of the owner in a mode that have one."""
+        if mode not in self._trial_ratios:
+            self._trial_ratios[mode] = _trial_ratios(self, mode)
+        return self._trial_ratios[mode]
+
+    def _read_equity(self, account: Account) -> "AccountEquity | None":
         import numpy as np
 
         from backsight.core.recall.arrays.columns import micros
@@ -148,7 +163,7 @@ def returns_of(trades: KnownTrades, deployments: Sequence[Deployment], rows: "In
         days_per_year=returns.days_per_year,
         sharpe=returns.sharpe,
         sortino=returns.sortino,
-        deflated_sharpe=deflated_sharpe(returns, _trial_ratios(trades, deployments[0].mode)),
+        deflated_sharpe=deflated_sharpe(returns, trades.trial_ratios(deployments[0].mode)),
         drawdown=returns.drawdown,
         currency=equity.currency,
         missing=few if days < FEWEST_DAYS else None,
@@ -156,7 +171,6 @@ def returns_of(trades: KnownTrades, deployments: Sequence[Deployment], rows: "In
 
 
 def _trial_ratios(trades: KnownTrades, mode: str) -> list[float]:
-    """The daily Sharpe ratios of all strategies of the owner in a mode that have one."""
     from backsight.core.trades.daily_returns import DailyReturns, daily_returns
     from backsight.services.deployments import deployments_at
 

@@ -13,7 +13,7 @@ from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import digest
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.memory.affective import CloseFact, trend_of, with_agent_state
-from backsight.core.memory.episodic import episode_id_of
+from backsight.core.memory.episodic import episode_id_of, episode_of_trade
 from backsight.core.memory.mood_series import MoodRow, mood_from, next_strategy_rows
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
@@ -26,14 +26,19 @@ from backsight.importers.trades import TradeRow, TradesRead
 from backsight.services.context import Context
 from backsight.services.deployments import account_of
 from backsight.services.import_rows import LeftOutCount
+from backsight.services.learning import BulkLearning, BulkLearningReport
 from backsight.services.mood import last_known, rebuild_account_moods, strategy_moods
 from backsight.services.trade_reports import PointValues, equity_after, key_conflict, reported_deployment, runs_by_ticks
 from backsight.store import trades as stored
 from backsight.store.database import Connection
 from backsight.store.experience import mood_row, mood_rows_between
+from backsight.store.memories import last_teaching_place
 from backsight.store.state import EQUITY
 from backsight.store.transaction import Transaction
 from backsight.store.view import everything
+
+ROWS_IN_PART = 10_000
+"""Rows that are stored and learned at once; more take more memory, fewer read the same cells more often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +136,17 @@ def unknown_rows(transaction: Transaction, ctx: Context, source: Source, rows: S
     return new
 
 
-def trades_of_rows(transaction: Transaction, ctx: Context, source: Source, rows: Sequence[ReportRow]) -> list[Trade]:
-    """The trades of new rows, in the order of the file; the equity in the rows is stored."""
+def store_rows(
+    transaction: Transaction, ctx: Context, source: Source, rows: list[ReportRow]
+) -> BulkLearningReport | None:
+    """Store the trades of new rows with the equity in them, and learn from them; empties the list of rows.
+
+    Rows that follow all stored trades are stored and learned in parts, in the order of their closes, so that a large
+    file is never in memory as trades and episodes too. Other rows change moods that are stored already: all of them
+    are learned at once.
+    """
+    if not rows:
+        return None
     deployments: dict[tuple[str | None, str, Mode | None], Deployment] = {}
     for row in rows:
         if row.destination not in deployments:
@@ -141,8 +155,41 @@ def trades_of_rows(transaction: Transaction, ctx: Context, source: Source, rows:
         each.account_id: dollars_for_one(account_of(transaction.connection, each).currency)
         for each in deployments.values()
     }
+    _store_equity(transaction, ctx, rows, [deployments[row.destination] for row in rows])
+    rows.sort(key=attrgetter("closed_at"))
+    size = ROWS_IN_PART if _follow_stored_trades(transaction, deployments.values(), rows[0].closed_at) else len(rows)
+    learning = BulkLearning(transaction)
+    rows.reverse()  # so that the rows of a part can be taken from the end
+    while rows:
+        trades = _trades_of_part(transaction, ctx, _next_part(rows, size), deployments, rates)
+        transaction.add_all(stored.TRADES, trades)
+        learning.add([episode_of_trade(trade) for trade in trades])
+    return learning.finish()
+
+
+def _follow_stored_trades(transaction: Transaction, deployments: Iterable[Deployment], first_close: datetime) -> bool:
+    """Whether all stored trades of the modes became known before an instant."""
+    modes = {(each.owner_id, each.mode) for each in deployments}
+    places = (last_teaching_place(transaction.connection, *mode) for mode in modes)
+    return all(place is None or place[0] < first_close for place in places)
+
+
+def _next_part(rows: list[ReportRow], size: int) -> list[ReportRow]:
+    """Take the next rows from the end of a list; rows of one instant are in one part."""
+    part = [rows.pop() for _ in range(min(size, len(rows)))]
+    while rows and rows[-1].closed_at == part[-1].closed_at:
+        part.append(rows.pop())
+    return part
+
+
+def _trades_of_part(
+    transaction: Transaction,
+    ctx: Context,
+    rows: Sequence[ReportRow],
+    deployments: Mapping[tuple[str | None, str, Mode | None], Deployment],
+    rates: Mapping[str, float | None],
+) -> list[Trade]:
     of_rows = [deployments[row.destination] for row in rows]
-    _store_equity(transaction, ctx, rows, of_rows)
     entries = _entry_states(transaction.connection, rows, of_rows)
     return [
         trade_from_report(

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, insert, select
+from sqlalchemy import Column, Connection, Index, MetaData, String, Table, insert, select
 from sqlalchemy.dialects import registry
 from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 
@@ -18,15 +18,23 @@ VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32),
 
 @cache
 def _statements(dialect_name: str) -> tuple[str, ...]:
-    """The DDL of every table and index; one message for PostgreSQL, one statement at a time for SQLite."""
+    """The DDL of every table and index; one message for PostgreSQL, one statement at a time for SQLite.
+
+    Indexes are created in the order of their names. SQLAlchemy has them in a set, whose order differs between
+    processes, and SQLite chooses between equally good indexes by the order of their creation.
+    """
     from backsight.store import tables  # noqa: F401 (it defines every table)
 
     dialect = registry.load(dialect_name)()
     elements: list[DDLElement] = []
     for table in (*METADATA.sorted_tables, VERSION):
-        elements += [CreateTable(table), *map(CreateIndex, table.indexes)]
+        elements += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=_name_of_index))]
     statements = [str(element.compile(dialect=dialect)) for element in elements]
     return (";".join(statements),) if dialect_name == "postgresql" else tuple(statements)
+
+
+def _name_of_index(index: Index) -> str:
+    return str(index.name)
 
 
 def create(connection: Connection) -> None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -26,12 +27,17 @@ FIRST_DAY = date(1970, 1, 1)
 NORMAL = NormalDist()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MoneyFlow:
     """Money that changed an account's equity: instants in microseconds since 1970, and amounts."""
 
     at: Integers
     amount: Floats
+
+    @cached_property
+    def by_day(self) -> tuple[Integers, Floats]:
+        """The days with an amount, in order, and the sum of each; all strategies on an account read them."""
+        return sum_by_day(self.at, self.amount)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +172,7 @@ def equity_days(accounts: Sequence[AccountEquity], first: int, last: int) -> tup
         opening += account.first
         for flow, by_day in ((account.closes, net), (account.transfers, transfers)):
             opening += math.fsum(flow.amount[flow.at // DAY < first].tolist())
-            days, sums = sum_by_day(flow.at, flow.amount)
+            days, sums = flow.by_day
             inside = (days >= first) & (days <= last)
             by_day[days[inside] - first] += sums[inside]
         into = account.transfers.amount > 0.0
@@ -195,7 +201,7 @@ def daily_returns(accounts: Sequence[AccountEquity], closes: MoneyFlow) -> Daily
     """
     if not len(closes.at):
         return "no trade is closed yet"
-    own_days, own_net = sum_by_day(closes.at, closes.amount)
+    own_days, own_net = closes.by_day
     first, last = int(own_days[0]), int(own_days[-1])
     start, _, _ = equity_days(accounts, first, last)
     if not (start > 0.0).all():
