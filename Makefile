@@ -96,7 +96,7 @@ bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/sizing.py
 	$(BIN)/python bench/lab.py 1000
 	$(BIN)/python bench/search.py
-	$(BIN)/python -m bench.pages
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench.pages
 
 LOCKED := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 lock: setup  ## Pin every dependency by hash, without index addresses

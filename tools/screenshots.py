@@ -16,6 +16,7 @@ from typing import Literal
 
 from playwright.sync_api import Page, sync_playwright
 
+from backsight.core.context import ContextVector
 from backsight.memory import Memory
 from backsight.surfaces.demo import DemoFolder, fill_folder
 from backsight.surfaces.http_server import HttpOptions, base_url, http_application, http_server, listen
@@ -70,7 +71,7 @@ def add_strategy_and_edit(place: DemoFolder, memory: Memory) -> None:
             exit_price=1.08 + r / 1_000,
             pnl=100.0 * r,
             pnl_r=r,
-            context={"regime": "ranging" if ranging else "trending_up"},
+            context=ContextVector(regime="ranging" if ranging else "trending_up"),
             opened_at=closed - timedelta(hours=5),
             closed_at=closed,
         )

@@ -214,7 +214,7 @@ def test_a_trade_without_words_is_added_to_the_columns_of_a_file(memory: Memory,
     for number in range(12):
         remember(memory, number)
     image(memory, images=Images(tmp_path / "files"))
-    wordless = {"market_context": None, "reflection": None, "tags": []}
+    wordless: dict[str, Any] = {"market_context": None, "reflection": None, "tags": []}
     memory.remember_trade(**a_trade_call(symbol="ETH") | wordless)
     assert rows_by_id(image(memory, images=Images(tmp_path / "files"))) == truth(memory)
 

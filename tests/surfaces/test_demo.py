@@ -115,6 +115,11 @@ def test_the_demo_server_answers_and_stops_with_one_line(folder: Path) -> None:
             answer = client.post("/api/v1/recall/recall_memories", json={"symbol": "XAUUSD", "mode": "sim"}).json()
             assert answer["memories"]
             assert client.get("/api/v1/docs").status_code == 200
+            pages = re.search(r"/sign-in\?token=\S+", output)
+            assert pages is not None
+            overview = client.get(pages[0], follow_redirects=True).text
+            assert "VolBreakout@demo" in overview
+            assert "Sign out" in overview
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=20)
         assert (process.returncode, rest.strip(), errors) == (0, "Stopped. The demo is in backsight-demo.", "")

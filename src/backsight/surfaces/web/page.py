@@ -36,7 +36,6 @@ PAGES = {
     "/status": "Health",
 }
 """The pages in the order of the menu; the page of one trade is below `/trades`."""
-SLIDER_STOPS = 120
 
 
 @cache
@@ -174,16 +173,9 @@ class PageRequest:
         return HTMLResponse(text, status_code=status)
 
     def bar(self) -> dict[str, Any]:
-        """What the bar offers: the deployments, and the instants of the slider up to the page's own instant."""
+        """What the bar offers: the deployments and their modes. A script asks for the instants of the slider."""
         deployments = self.deployments()
-        names = {name for each in deployments for name in (each.id, each.name)}
-        of_deployment = self.deployment if self.state.deployment in names else {}
-        instants = self.memory.list_instants(**of_deployment, **self.when, limit=SLIDER_STOPS).instants
-        return {
-            "deployments": deployments,
-            "modes": sorted({each.mode for each in deployments}),
-            "instants": [each.at for each in instants],
-        }
+        return {"deployments": deployments, "modes": sorted({each.mode for each in deployments})}
 
 
 OF_THE_BAR = frozenset({"deployment", "mode", "unit", "period", "as_of"})

@@ -657,7 +657,10 @@ def _extended(columns: Columns, batch: dict[str, Array], words: Array, replaced:
 
 
 def _with_space(current: Array, added: Array, buffer: Array | None) -> Array:
-    """An array that begins with the current values and has space for the added ones: the buffer if it fits and is no file."""
+    """An array that begins with the current values and has space for the added ones: the buffer if it fits.
+
+    The buffer of columns that were read from a file is read-only.
+    """
     kind, need = narrowest(current, added), len(current) + len(added)
     if buffer is not None and buffer.flags.writeable and len(buffer) >= need and buffer.dtype == kind:
         return buffer

@@ -33,7 +33,8 @@ def waiting(page: PageRequest) -> list[Waiting]:
             items.append(
                 Waiting(text=f"{count_of(edits, 'edit')} of documents to approve or reject.", path="/documents")
             )
-        items += (Waiting(text=each, path="/documents") for each in memory.index_health(**when).warnings)
+        at = page.state.as_of or memory.clock.now()  # as of an instant, the text of every chunk is not checked
+        items += (Waiting(text=each, path="/documents") for each in memory.index_health(as_of=at).warnings)
     inferred = [each for each in memory.list_facts(**when).facts if each.confidence == "inferred"]
     if inferred:
         items.append(Waiting(text=f"{count_of(len(inferred), 'inferred fact')} about you to check.", path="/facts"))

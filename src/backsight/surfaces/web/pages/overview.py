@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cache, partial
 from typing import Any
 
 from starlette.responses import Response
@@ -118,7 +119,7 @@ def calendar_of(days: Sequence[EquityDay], currency: str, page: PageRequest) -> 
     def text_of(value: float) -> str:
         return f"{signed(value)} {currency}" if in_money else signed(value, 2, " %")
 
-    return calendar_chart("Result of each day.", results, text_of=text_of, link=lambda day: day_link(page, day))
+    return calendar_chart("Result of each day.", results, text_of=text_of, link=cache(partial(day_link, page)))
 
 
 def day_link(page: PageRequest, day: date) -> str:

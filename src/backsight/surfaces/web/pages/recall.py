@@ -6,7 +6,6 @@ from starlette.responses import Response
 
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.portfolio import Direction
-from backsight.core.recall.rank import RecalledMemory
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.surfaces.web.charts.bars import small_bar
 from backsight.surfaces.web.page import PageRequest
@@ -14,7 +13,7 @@ from backsight.surfaces.web.page import PageRequest
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 LABELS = {"regime": REGIMES, "volatility_regime": VOLATILITY_REGIMES, "session": SESSIONS}
 NUMBERS = ("atr_d1", "spread_as_atr_pct", "drawdown_pct")
-NEAR_MISSES = 5
+RECALLED, NEAR_MISSES = 10, 5
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
@@ -25,13 +24,12 @@ def show(page: PageRequest) -> Response:
     if symbol is None:
         return page.render("empty_recall.html", title="Recall")
     query = _arguments(page, symbol)
-    answer = page.memory.recall_memories(**query, limit=10)
-    more: tuple[RecalledMemory, ...] = ()
-    if answer.next_cursor is not None:
-        more = page.memory.recall_memories(**query, limit=10, cursor=answer.next_cursor).memories[:NEAR_MISSES]
+    answer = page.memory.recall_memories(**query, limit=RECALLED + NEAR_MISSES)
     results: dict[str, Any] = {
         "answer": answer,
-        "near_misses": more,
+        "recalled": answer.memories[:RECALLED],
+        "nearest": answer.nearest[:RECALLED],
+        "near_misses": answer.memories[RECALLED:],
         "size": _size(page, symbol),
         "factors": FACTORS,
         "small_bar": small_bar,
