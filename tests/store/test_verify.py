@@ -26,8 +26,8 @@ from backsight.store.mapping import SALT, JsonText, Noun, UtcInstant
 from backsight.store.memories import RECALLS, RETRIEVALS
 from backsight.store.tables import AUDITED
 from backsight.store.trades import MARKS
-from backsight.testing import T0, FakeClock, a_trade_call
-from support import is_row, lived_in_copy, lost_in_ranges, raw
+from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
+from support import deployed, is_row, lived_in_copy, lost_in_ranges, raw
 
 BY_NAME = {noun.table.name: noun for noun in (*AUDITED, AUDIT)}
 SINGLE = [noun for noun in AUDITED if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RECALLS, RETRIEVALS)]
@@ -308,6 +308,30 @@ def test_rows_changed_since_a_checkpoint_or_removed_before_it_are_found(
         connection.execute(delete(RETRIEVALS.table))
     (finding,) = filled.verify_audit(since=checkpoint).findings
     assert (finding.kind, finding.table) == ("removed", "all tables")
+
+
+@pytest.mark.parametrize("seconds_late", [0, 3600])
+def test_retrievals_since_a_checkpoint_are_verified_however_late_their_tick_is_closed(
+    empty: str, clock: FakeClock, seconds_late: int
+) -> None:
+    with open_memory(empty, owner="ana", clock=clock) as memory:
+        deployed(memory)
+        episode_id = memory.remember_trade(**a_trade_call()).episode_id
+        clock.advance(hours=2)
+        at, checkpoint = clock.now(), None
+        for number in range(2):
+            clock.advance(seconds=seconds_late + 1)
+            if number == 1:
+                checkpoint = memory.verify_audit().checkpoint
+            tick_at = at + timedelta(seconds=number)
+            tick: dict[str, Any] = {"before": a_snapshot(at=tick_at), "verdict": {"kind": "noop"}}
+            memory.close_tick(deployment="VolBreakout@main", at=tick_at, **tick, recalled=[episode_id])
+        later = memory.verify_audit(since=checkpoint)
+        assert (later.intact, later.findings) == (True, ())
+        with raw(empty) as connection:
+            retrievals = RETRIEVALS.table
+            connection.execute(update(retrievals).where(retrievals.c.known_at == tick_at).values(episode_id="x"))
+        assert named(memory.verify_audit(since=checkpoint), "retrievals")
 
 
 def test_a_checkpoint_of_another_chain_or_no_checkpoint_is_refused(filled: Memory) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, bindparam, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, or_, select
 
 from backsight.core.ids import canonical_json, plain
 from backsight.core.memory.episodic import Retrieval
@@ -69,6 +69,12 @@ def retrieval_counts(view: View, ids: Collection[str]) -> Counter[str]:
         return Counter()
     rows = view.connection.execute(_RETRIEVED, parameters(view.owner, view.horizon, ids=list(ids)))
     return Counter({row[0]: row[1] for row in rows})
+
+
+def may_be_recorded_since(owner: str, instant: datetime) -> ColumnElement[bool]:
+    """A condition that every retrieval recorded since an instant meets; some earlier ones meet it too."""
+    decisions = select(_D.id).where(_D.owner_id == owner, _D.recorded_at >= instant)
+    return or_(_T.known_at >= instant, _T.decision_id.in_(decisions))
 
 
 def recalls_of(view: View, decision_id: str) -> list[tuple[RecallResult, datetime]]:

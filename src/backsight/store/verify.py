@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from backsight.core.audit import (
     EMPTY,
@@ -29,6 +29,8 @@ from backsight.core.instants import parse_instant
 from backsight.store import audit
 from backsight.store.audit import AUDIT
 from backsight.store.mapping import OWNER, RECORDED, Noun, Row, UtcInstant
+from backsight.store.memories import RETRIEVALS
+from backsight.store.recalls import may_be_recorded_since
 from backsight.store.tables import AUDITED
 
 Key = tuple[str, tuple[Cell, ...]]
@@ -219,6 +221,14 @@ class _ChainReplay:
         self.findings.append(Finding(kind=kind, table=table, key=", ".join(map(str, key)), detail=detail))
 
 
+def _may_be_recorded_since(noun: Noun[Any], owner: str, instant: datetime) -> ColumnElement[bool]:
+    """A condition that every row recorded since an instant meets."""
+    if noun is RETRIEVALS:
+        return may_be_recorded_since(owner, instant)
+    recorded: ColumnElement[bool] = noun.table.c[RECORDED] >= instant
+    return recorded
+
+
 def _stored(noun: Noun[Any], owner: str) -> Select[Any]:
     return select(*noun.stored_columns).where(noun.table.c[OWNER] == owner)
 
@@ -345,7 +355,7 @@ class _NewLinks(_ChainReplay):
             return
         rows = _stored(noun, self.owner)
         if self.first_at is not None:
-            rows = rows.where(noun.table.c[RECORDED] >= self.first_at)
+            rows = rows.where(_may_be_recorded_since(noun, self.owner, self.first_at))
         self._match(noun, hashes, connection.execute(rows).mappings())
         if hashes.total():
             self._row("removed", table, (f"{hashes.total()} of a batch",), "these rows are missing or were changed")
