@@ -474,7 +474,7 @@ FOLLOWING: list[Step] = [
     ("retire_belief", "belief_id", {"reason": "no longer so"}),
     ("cancel_plan", "plan_id", {"reason": "no longer so"}),
     ("settle_plan", "plan_id", {"followed": True}),
-    ("approve_edit", "edit_id", {}),
+    ("approve_edit", "edit_id", {"reason": "Half the size after two losses is sound."}),
     ("reject_edit", "edit_id", {}),
     ("reject_edit", "edit_id=other_edit_id", {"reason": "not bold"}),
     ("approve_edit", "edit_id=other_edit_id", {}),

@@ -1,19 +1,12 @@
 """The context vector: what was known of the market and the agent's state at one instant."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 
 from backsight.core.copies import copy_with
 from backsight.core.errors import Invalid
 from backsight.core.regime import Regime, Session, VolatilityRegime, session_of
-
-
-@cache
-def _field_names(kind: type["ContextVector"]) -> tuple[str, ...]:
-    """The names of a context's fields: contexts are read by name for every stored trade."""
-    return tuple(field.name for field in fields(kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +43,7 @@ class ContextVector:
     @property
     def known(self) -> tuple[str, ...]:
         """The names of the fields that hold a value."""
-        return tuple(name for name in _field_names(type(self)) if getattr(self, name) is not None)
+        return tuple(name for name in self.__dataclass_fields__ if getattr(self, name) is not None)
 
     def completed(self, *, symbol: str, price: float | None, at: datetime | None) -> "ContextVector":
         """The vector with its missing fields filled in from the symbol, the price and the instant of a decision.

@@ -708,11 +708,10 @@ def inferred(
     at = snapshot.portfolio.at
     return infer_fills(
         open_trips(fold(fills)),
-        snapshot.portfolio,
+        snapshot,
         stamp=FillStamp(owner_id="ana", account_id="paper", tick_id=f"t{number}", phase="since", at=at, recorded_at=at),
         last_seen=before,
         bars={symbol: [bar for bar in bars if bar.symbol == symbol] for symbol in snapshot.marks},
-        marks=snapshot.marks,
     )
 
 

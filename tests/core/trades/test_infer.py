@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backsight.core.fills import Fill
 from backsight.core.market import Bar
-from backsight.core.orders import Order
+from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import fold, open_trips
 from backsight.core.trades.infer import FillStamp, PhaseName, infer_fills
@@ -33,6 +33,10 @@ def a_bar(low: float, high: float, opened: float | None = None) -> Bar:
 
 def a_portfolio(*positions: Position) -> Portfolio:
     return Portfolio(at=T0, equity=1000.0, cash=1000.0, positions=positions)
+
+
+def a_snapshot(*positions: Position, mark: float) -> BrokerSnapshot:
+    return BrokerSnapshot(portfolio=a_portfolio(*positions), marks={"BTC": mark})
 
 
 def ledger_of(*positions: Position) -> list[Fill]:
@@ -60,11 +64,10 @@ def infer(
 ) -> list[Fill]:
     return infer_fills(
         open_trips(fold(ledger_of(*before))),
-        a_portfolio(*after),
+        a_snapshot(*after, mark=mark),
         stamp=replace(STAMP, **stamp),
         last_seen={position.position_key: position for position in before},
         bars={"BTC": bars},
-        marks={"BTC": mark},
     )
 
 
@@ -137,9 +140,9 @@ def test_stopped_out_and_re_entered_at_the_same_size_is_two_trades() -> None:
 
 def test_if_every_fill_was_reported_another_average_price_is_no_new_entry() -> None:
     reported = [replace(fill, kind="trade") for fill in ledger_of(LONG)]
-    portfolio = a_portfolio(replace(LONG, average_price=97.0))
+    snapshot = a_snapshot(replace(LONG, average_price=97.0), mark=98.0)
     ledger = open_trips(fold(reported))
-    assert infer_fills(ledger, portfolio, stamp=STAMP, last_seen={}, bars={}, marks={"BTC": 98.0}) == []
+    assert infer_fills(ledger, snapshot, stamp=STAMP, last_seen={}, bars={}) == []
 
 
 def test_a_position_with_a_new_key_is_another_position() -> None:
@@ -177,19 +180,18 @@ def test_a_replayed_tick_names_the_same_fills() -> None:
 def test_fills_since_the_last_tick_precede_those_of_the_tick(tick: int, sequence: int) -> None:
     fills = ledger_of(LONG)
     entered = replace(LONG, size=3.0, average_price=90.0, mark=90.0)
-    phases: list[tuple[PhaseName, Portfolio, dict[str, Position]]] = [
-        ("since", a_portfolio(), {"BTC": LONG}),
-        ("now", a_portfolio(entered), {}),
+    phases: list[tuple[PhaseName, BrokerSnapshot, dict[str, Position]]] = [
+        ("since", a_snapshot(mark=90.0), {"BTC": LONG}),
+        ("now", a_snapshot(entered, mark=90.0), {}),
     ]
-    for phase, portfolio, last_seen in phases:
+    for phase, snapshot, last_seen in phases:
         stamp = replace(STAMP, tick_id=f"t{tick}", phase=phase, sequence=sequence)
         fills += infer_fills(
             open_trips(fold(fills)),
-            portfolio,
+            snapshot,
             stamp=stamp,
             last_seen=last_seen,
             bars={},
-            marks={"BTC": 90.0},
             known=fills,
         )
     first, second = fold(fills)
@@ -215,9 +217,8 @@ def test_a_position_that_vanished_without_a_mark_is_closed_at_the_last_price_kno
     last_seen: dict[str, Position], bars: dict[str, list[Bar]], price: float
 ) -> None:
     ledger = open_trips(fold(ledger_of(LONG)))
-    fills = infer_fills(
-        ledger, a_portfolio(), stamp=STAMP, last_seen=last_seen, bars=bars, marks={"ETH": 1.0}, known=ledger_of(LONG)
-    )
+    flat = BrokerSnapshot(portfolio=a_portfolio(), marks={"ETH": 1.0})
+    fills = infer_fills(ledger, flat, stamp=STAMP, last_seen=last_seen, bars=bars, known=ledger_of(LONG))
     assert summary(fills) == [(-2.0, price, "last_known", "unexplained")]
 
 
@@ -240,11 +241,10 @@ def test_without_reports_the_ledger_matches_the_broker_after_every_tick(path: li
         at = T0 + timedelta(hours=number)
         inferred = infer_fills(
             open_trips(fold(fills)),
-            a_portfolio(*([position] if position else [])),
+            a_snapshot(*([position] if position else []), mark=50.0),
             stamp=replace(STAMP, at=at, tick_id=f"t{number}"),
             last_seen=last_seen,
             bars={},
-            marks={"BTC": 50.0},
         )
         fills += inferred
         last_seen = {"BTC": position} if position else {}
@@ -255,10 +255,9 @@ def test_without_reports_the_ledger_matches_the_broker_after_every_tick(path: li
             assert trip.direction == position.direction
         again = infer_fills(
             open_trips(fold(fills)),
-            a_portfolio(*([position] if position else [])),
+            a_snapshot(*([position] if position else []), mark=50.0),
             stamp=replace(STAMP, at=at, tick_id="again"),
             last_seen=last_seen,
             bars={},
-            marks={"BTC": 50.0},
         )
         assert [fill for fill in again if not math.isclose(fill.quantity, 0, abs_tol=1e-9)] == []

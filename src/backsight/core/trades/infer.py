@@ -11,7 +11,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules, UnitWorth, price_at, valued
 from backsight.core.market import Bar
-from backsight.core.orders import Order, PlacedOrder, in_money, order_behind
+from backsight.core.orders import BrokerSnapshot, Order, PlacedOrder, in_money, order_behind
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import RoundTrip
 
@@ -67,17 +67,16 @@ class Touch:
 
 def infer_fills(
     ledger: Mapping[str, RoundTrip],
-    portfolio: Portfolio,
+    snapshot: BrokerSnapshot,
     *,
     stamp: FillStamp,
     last_seen: Mapping[str, Position],
     bars: Mapping[str, Sequence[Bar]],
-    marks: Mapping[str, float],
     known: Iterable[Fill] = (),
     uncounted: Iterable[Fill] = (),
     rules: SymbolRules = PLAIN,
 ) -> list[Fill]:
-    """The fills that lead from the ledger's open positions to the broker's.
+    """The fills that lead from the ledger's open positions to those of the broker's snapshot.
 
     `last_seen` has the stops and targets that were in force, `bars` the bars since then by symbol. An entry is at the
     broker's average price, else at the mark; an exit at the level that the bars touched, else at the mark. The exit of
@@ -86,6 +85,7 @@ def infer_fills(
     positions that the ledger did not have: an entry that is inferred in their interval came before them, and had these
     units too. What is below the flatness of `rules` is no position.
     """
+    portfolio, marks = snapshot.portfolio, snapshot.marks
     shown = portfolio.by_key()
     rests = {key for key, position in shown.items() if _is_dust(position, portfolio, rules)}
     positions = {key: position for key, position in shown.items() if key in ledger or key not in rests}

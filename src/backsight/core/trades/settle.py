@@ -75,11 +75,10 @@ def settle(
     ledger = fold(fills, continued=continued, flatness=rules.flatness)
     fills += infer_fills(
         open_trips(ledger),
-        since.snapshot.portfolio,
+        since.snapshot,
         stamp=since.stamp,
         last_seen=last_seen,
         bars=bars,
-        marks=since.snapshot.marks,
         known=[*same_instant, *fills],
         uncounted=uncounted_transfers(fills, ledger),
         rules=rules,
@@ -101,11 +100,10 @@ def settle(
     ledger = fold(fills, continued=continued, flatness=rules.flatness)
     fills += infer_fills(
         open_trips(ledger),
-        now.snapshot.portfolio,
+        now.snapshot,
         stamp=now.stamp,
         last_seen=since.snapshot.portfolio.by_key(),
         bars={},
-        marks=now.snapshot.marks,
         known=[*same_instant, *fills],
         uncounted=uncounted_transfers(fills, ledger),
         rules=rules,
