@@ -150,7 +150,7 @@ def test_the_audit_chain_is_listed_in_slim_rows(demo_memory: Memory) -> None:
 
 def test_the_change_that_would_be_found_is_shown_beside_the_drift(demo_memory: Memory) -> None:
     (young,) = brief_of(demo_memory.get_behavioral_analysis()).as_json()["behaviors"]
-    assert "R not yet" in young["drift_that_would_be_found"]
+    assert "R: too few trades" in young["smallest_drift_that_would_show"]
     clock = FakeClock(T0)
     with open_memory("sqlite://", clock=clock) as memory:
         for day in range(160):
@@ -161,7 +161,7 @@ def test_the_change_that_would_be_found_is_shown_beside_the_drift(demo_memory: M
     (change,) = (each.detectable for each in analysis.behaviors[0].drift if each.series == "R")
     assert change is not None
     (shown,) = brief_of(analysis).as_json()["behaviors"]
-    assert f"R {change.size:.2f}R in {change.days} days" in shown["drift_that_would_be_found"]
+    assert f"R {change.size:.2f}R in {change.days} days" in shown["smallest_drift_that_would_show"]
 
 
 def test_a_default_is_stated_first() -> None:
