@@ -1,5 +1,7 @@
 """Both databases for every test that needs a store: a SQLite file, and a schema of one PostgreSQL per run.
 
+Each worker has a database of its own, because PostgreSQL keeps deleted rows for the transactions of a whole database.
+
 And a small language model for the slow tests, where it is installed.
 """
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock
-from support import POSTGRES, empty_postgres_store, fresh_postgres
+from support import POSTGRES, empty_postgres_store, fresh_postgres, own_postgres_database
 
 _running: list["PostgresServer"] = []
 
@@ -43,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background runs, and then by our programs
     for name in [name for name in os.environ if name.startswith("BACKSIGHT_")]:
         del os.environ[name]
+    if hasattr(config, "workerinput"):
+        os.environ[POSTGRES] = own_postgres_database()
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     folder = Path(tempfile.mkdtemp(prefix="backsight-postgres-"))

@@ -140,6 +140,14 @@ def _postgres() -> Iterator[Connection]:
     engine.dispose()
 
 
+def own_postgres_database() -> str:
+    """The URL of a new database of this process."""
+    name = f"worker_{os.getpid()}"
+    with _postgres() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    return _of_database(name)
+
+
 def _of_database(name: str) -> str:
     return make_url(os.environ[POSTGRES]).set(database=name).render_as_string(hide_password=False)
 

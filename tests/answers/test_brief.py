@@ -150,7 +150,7 @@ def test_the_audit_chain_is_listed_in_slim_rows(demo_memory: Memory) -> None:
 
 def test_the_change_that_would_be_found_is_shown_beside_the_drift(demo_memory: Memory) -> None:
     (young,) = brief_of(demo_memory.get_behavioral_analysis()).as_json()["behaviors"]
-    assert "R: too few trades" in young["smallest_drift_that_would_show"]
+    assert "R: none yet" in young["smallest_drift_that_would_show"]
     clock = FakeClock(T0)
     with open_memory("sqlite://", clock=clock) as memory:
         for day in range(160):

@@ -168,7 +168,7 @@ def test_what_changed_in_its_beliefs_in_a_week(visitor: Visitor) -> None:
     visitor.choose("deployment", "manual:Fade")
     visitor.click("Mind")
     visitor.click("7 days")
-    expect(visitor.page.locator("main")).to_contain_text("Changed in the last 7 days")
+    expect(visitor.page.locator("main")).to_contain_text("Changed since")
     expect(visitor.page.locator("table.list tbody tr").first).to_contain_text("new")
     assert visitor.clicks == clicks_of("Find what changed in its beliefs in a week")
 

@@ -15,7 +15,7 @@ from export_samples import SAMPLES
 from program_samples import pyfolio
 from program_samples.files import PROGRAM_FILES, Writer, text_file
 
-SHARED = Path("/work/shared/data/formats")
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "formats"
 
 
 FILES = {**{name: [text_file(text) for text in texts] for name, texts in SAMPLES.items()}, **PROGRAM_FILES}

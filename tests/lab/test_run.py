@@ -8,7 +8,7 @@ from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.lab import AnalysisTerms, LabFiles, planted_file, planted_trades, run_lab, run_planted, write_report
 from lab_samples import planted_path
 
-SHARED = Path("/work/shared/data")
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 def test_a_report_is_the_same_twice_and_on_both_databases(url: str, tmp_path: Path) -> None:

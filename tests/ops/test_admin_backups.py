@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import create_engine, select, text
 
 from backsight.core.decision import Segment, Verdict
 from backsight.core.errors import Invalid
@@ -134,6 +134,7 @@ def test_an_erasure_on_postgresql_does_not_wait_for_others_nor_hold_them_up(
     postgres_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("backsight.store.database.TABLE_LOCK_WAIT", 0.2)
+    monkeypatch.setattr("backsight.store.database.READERS_END", (0.1,))
     with (
         open_memory(postgres_url, owner="ana", clock=clock) as ana,
         open_memory(postgres_url, owner="bob", clock=clock) as bob,
@@ -156,6 +157,23 @@ def test_an_erasure_on_postgresql_does_not_wait_for_others_nor_hold_them_up(
             assert connection.execute(text("SHOW lock_timeout")).scalar() == "1min"
         assert len(bob.list_trades(mode="all").trades) == 2
         assert (bob.verify_audit().intact, ana.verify_audit().intact) == (True, True)
+
+
+def test_rows_that_an_older_transaction_may_read_are_not_called_overwritten(
+    postgres_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL writes a table anew with the rows that were deleted since the oldest transaction began."""
+    monkeypatch.setattr("backsight.store.database.READERS_END", (0.1,))
+    with open_memory(postgres_url, owner="ana", clock=clock) as ana:
+        fact = ana.add_fact(fact="I owe Ferdinand money").fact
+        engine = create_engine(postgres_url, isolation_level="REPEATABLE READ")
+        with engine.connect() as connection:
+            connection.execute(text("SELECT 1"))  # of no table: nothing waits for its locks
+            erased = ana.erase_fact(fact_id=fact.id)
+            assert not erased.overwritten
+            assert "could not be overwritten" in erased.notes[0]
+        engine.dispose()
+        assert ana.vacuum().compacted
 
 
 def test_an_erasure_while_another_process_reads_says_that_text_may_remain(tmp_path: Path, clock: FakeClock) -> None:

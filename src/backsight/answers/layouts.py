@@ -521,7 +521,7 @@ def _drift(behavior: Any) -> str:
 def _detectable(behavior: Any) -> str:
     """The smallest change of each series that would have been found by now."""
     return ", ".join(
-        f"{each.series}: too few trades"
+        f"{each.series}: none yet"
         if each.detectable is None
         else f"{each.series} {amount_of(each.series, each.detectable.size).lstrip('+')} in {each.detectable.days} days"
         for each in behavior.drift

@@ -87,12 +87,14 @@ def token_of(owner: str, secret: bytes) -> str:
 
 
 def read_token(token: str) -> tuple[str, bytes] | None:
-    """The owner and the secret in a token; None if the text is not a token.
+    """The owner and the secret in a token; None if the text is not a token, to the letter.
 
     >>> read_token(token_of("ana é", b"1" * 32))
     ('ana é', b'11111111111111111111111111111111')
     >>> [read_token(text) for text in ("", "bsk", "bsk.bWU.short", "bsk.é.é", "bsk.bWU." + "A" * 999)]
     [None, None, None, None, None]
+    >>> read_token(token_of("me", bytes(32))[:-1] + "B"), read_token(" ".join(token_of("me", bytes(32))))
+    (None, None)
     """
     parts = token.split(".", 3) if len(token) <= LONGEST_TOKEN else []
     if len(parts) != 3 or parts[0] != _MARK:
@@ -101,7 +103,9 @@ def read_token(token: str) -> tuple[str, bytes] | None:
         owner, secret = _decode(parts[1]).decode(), _decode(parts[2])
     except ValueError:
         return None
-    return (owner, secret) if owner and "\0" not in owner and len(secret) == SECRET_BYTES else None
+    if not owner or "\0" in owner or len(secret) != SECRET_BYTES or token_of(owner, secret) != token:
+        return None
+    return owner, secret
 
 
 def _encode(value: bytes) -> str:

@@ -1,6 +1,7 @@
 """Connections, transactions and upserts: the one module that knows both SQLite and PostgreSQL."""
 
 import os
+import re
 import sqlite3
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
@@ -46,6 +47,8 @@ LOCK_NOT_AVAILABLE, QUERY_CANCELED = "55P03", "57014"
 """PostgreSQL's codes for a lock that was not acquired in time, and for a statement that took too long."""
 TABLE_LOCK_WAIT = 1.0
 """Seconds to wait for the lock of a whole table, during which everyone else waits behind."""
+READERS_END = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""Seconds between attempts to write a table anew while an older transaction may still read its deleted rows."""
 WRITING = "backsight_writing"
 """Execution option of connections that write."""
 
@@ -268,7 +271,8 @@ class Database:
 
         A SQLite file is written anew and its write-ahead log emptied, unless another process reads at the moment. On
         PostgreSQL only the owner of the tables can do it. Each table is locked while it is written anew; a table that
-        takes longer than some seconds stays as it is, so that other owners wait no longer than that.
+        takes longer than some seconds stays as it is, so that other owners wait no longer than that. Deleted rows that
+        an older transaction may still read are kept by PostgreSQL; they are tried again for some seconds.
         """
         if self._engine.dialect.name == "postgresql":
             return self._compact_postgres(seconds)
@@ -289,11 +293,17 @@ class Database:
             connection.exec_driver_sql(f"SET lock_timeout = '{round(TABLE_LOCK_WAIT * 1000)}ms'")
             connection.exec_driver_sql(f"SET statement_timeout = '{round((seconds or 0) * 1000)}ms'")
             try:
-                compacted = [_compact_table(connection, name) for name in own]
+                outcomes = {name: _compact_table(connection, name) for name in own}
+                for pause in READERS_END:
+                    in_use = [name for name, outcome in outcomes.items() if outcome == "in use"]
+                    if not in_use:
+                        break
+                    sleep(pause)
+                    outcomes |= {name: _compact_table(connection, name) for name in in_use}
             finally:
                 connection.exec_driver_sql("RESET statement_timeout")
                 connection.exec_driver_sql(f"SET lock_timeout = '{round(self._limits.lock_timeout * 1000)}ms'")
-        return all(compacted) and len(own) == len(tables)
+        return set(outcomes.values()) == {"clean"} and len(own) == len(tables)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -315,15 +325,30 @@ class Database:
                 info.pop(TRANSACTION, None)  # a connection that the server ended has lost it
 
 
-def _compact_table(connection: Connection, name: str) -> bool:
-    """Write a table of PostgreSQL anew; False if it is in use or takes too long, and was left as it is."""
+def _compact_table(connection: Connection, name: str) -> Literal["clean", "in use", "too long"]:
+    """Write a table of PostgreSQL anew without its deleted rows.
+
+    A table that another transaction uses, or that takes too long, is left as it is. Rows that were deleted after an
+    older transaction began are copied, since that transaction may still read them: the table is in use too. PostgreSQL
+    tells the number of such rows in a notice alone.
+    """
+    kept: list[int] = []
+
+    def count_kept(notice: Any) -> None:
+        kept.extend(int(number) for number in re.findall(r"\d+", notice.message_detail or "")[:1])
+
+    driver: Any = connection.connection.driver_connection
+    driver.add_notice_handler(count_kept)
     try:
-        connection.exec_driver_sql(f"VACUUM FULL {name}")
+        connection.exec_driver_sql(f"VACUUM (FULL, VERBOSE) {name}")
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) not in (LOCK_NOT_AVAILABLE, QUERY_CANCELED):
+        code = getattr(error.orig, "sqlstate", None)
+        if code not in (LOCK_NOT_AVAILABLE, QUERY_CANCELED):
             raise
-        return False
-    return True
+        return "in use" if code == LOCK_NOT_AVAILABLE else "too long"
+    finally:
+        driver.remove_notice_handler(count_kept)
+    return "clean" if kept == [0] else "in use"
 
 
 def require_store(url: str) -> None:

@@ -424,7 +424,7 @@ def is_uncounted(trip: RoundTrip, fill: Fill) -> bool:
 
 
 def uncounted_transfers(fills: Iterable[Fill], trips: Sequence[RoundTrip]) -> list[Fill]:
-    """The transfers of units out of positions that the ledger did not have at their instant."""
+    """The transfers of units into or out of positions that the ledger did not have at their instant."""
     return [
         fill
         for fill in fills

@@ -81,9 +81,9 @@ def infer_fills(
     `last_seen` has the stops and targets that were in force, `bars` the bars since then by symbol. An entry is at the
     broker's average price, else at the mark; an exit at the level that the bars touched, else at the mark. The exit of
     a symbol that has no mark any more, because it was delisted, is at the last price known. `known` are the fills of
-    the ledger: an inferred fill comes after those of its instant. `uncounted` are known transfers of units out of
-    positions that the ledger did not have: an entry that is inferred in their interval came before them, and had these
-    units too. What is below the flatness of `rules` is no position.
+    the ledger: an inferred fill comes after those of its instant. `uncounted` are reported transfers of
+    positions that the ledger did not have at their instant: if units were moved out, the entry came before and was
+    larger by these units. What is below the flatness of `rules` is no position.
     """
     portfolio, marks = snapshot.portfolio, snapshot.marks
     shown = portfolio.by_key()

@@ -83,15 +83,15 @@ def day_text(day: date) -> str:
 
 
 def holding(minutes: float | None) -> str:
-    """How long a trade was held in minutes, hours or days, all with one decimal and one letter.
+    """How long a trade was held in minutes, hours or days.
 
     >>> holding(30.0), holding(300.0), holding(4_000.0), holding(None)
-    ('30.0 m', '5.0 h', '2.8 d', '–')
+    ('30 min', '5.0 h', '2.8 d', '–')
     """
     if minutes is None:
         return UNKNOWN
     if minutes < 90:
-        return f"{minutes:.1f} m"
+        return f"{minutes:.0f} min"
     return f"{minutes / 60:.1f} h" if minutes < 2880 else f"{minutes / 1440:.1f} d"
 
 
