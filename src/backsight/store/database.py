@@ -332,10 +332,10 @@ def _compact_table(connection: Connection, name: str) -> Literal["clean", "in us
     older transaction began are copied, since that transaction may still read them: the table is in use too. PostgreSQL
     tells the number of such rows in a notice alone.
     """
-    kept: list[int] = []
+    kept_rows: list[int] = []
 
     def count_kept(notice: Any) -> None:
-        kept.extend(int(number) for number in re.findall(r"\d+", notice.message_detail or "")[:1])
+        kept_rows.extend(int(number) for number in re.findall(r"\d+", notice.message_detail or "")[:1])
 
     driver: Any = connection.connection.driver_connection
     driver.add_notice_handler(count_kept)
@@ -348,7 +348,7 @@ def _compact_table(connection: Connection, name: str) -> Literal["clean", "in us
         return "in use" if code == LOCK_NOT_AVAILABLE else "too long"
     finally:
         driver.remove_notice_handler(count_kept)
-    return "clean" if kept == [0] else "in use"
+    return "clean" if kept_rows == [0] else "in use"
 
 
 def require_store(url: str) -> None:
