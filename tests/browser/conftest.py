@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from backsight.memory import open_memory
 from backsight.surfaces.demo import DemoFolder, fill_folder
@@ -15,6 +15,7 @@ def browser() -> Iterator[Browser]:
     """Closed with its module: while the driver runs, nothing else in this process can run an event loop."""
     if CHROMIUM is None:
         pytest.skip("NO CHROMIUM: the tests of the pages in a browser are skipped; install chromium")
+    expect.set_options(timeout=30_000)  # the default of five seconds is short where other tests use the processor
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield launched

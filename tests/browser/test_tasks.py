@@ -79,7 +79,7 @@ class Visitor:
 @pytest.fixture
 def visitor(browser: Browser, url: str) -> Iterator[Visitor]:
     page = signed_in(browser, url)
-    page.set_default_timeout(8_000)
+    page.set_default_timeout(30_000)
     yield Visitor(page)
     page.context.close()
 

@@ -20,12 +20,18 @@ PROGRAM = f"""
 set -e
 backsight() {{
   case " $* " in
-    *" watch "* | *" serve "* | *" mcp "*) limit="timeout --preserve-status --signal=TERM 4" ;;
-    *) limit="" ;;
+    *" watch "* | *" serve "*) end_when_ready "$@" ;;
+    *) '{sys.executable}' -m backsight "$@" ;;
   esac
-  $limit '{sys.executable}' -m backsight "$@"
+}}
+end_when_ready() {{
+  '{sys.executable}' -m backsight "$@" > ready.txt 2>&1 &
+  while [ ! -s ready.txt ]; do sleep 0.1; done
+  kill -TERM $!
+  wait $!
 }}
 """
+"""A program that runs until it is stopped is ended as soon as it prints something; `mcp` ends with its empty input."""
 
 
 def blocks(page: Path) -> list[str]:

@@ -187,6 +187,7 @@ def watch(ctx: click.Context, every: float) -> None:
 
     stop = _set_by_signals()
     with memory_of(ctx, actor="watcher") as memory:
+        click.echo("Reading documents as they change; stop with Ctrl-C.", err=True)
         watch_documents(memory, report, stop, every_seconds=every)
 
 
