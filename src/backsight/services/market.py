@@ -40,6 +40,9 @@ def sorted_bars(bars: Iterable[Bar], *, until: datetime) -> list[list[Bar]]:
 
 def _as_stored(bar: Bar) -> Bar:
     """A bar with its numbers as a database stores them: doubles, without negative zero."""
+    numbers = bar.prices if bar.volume is None else (*bar.prices, bar.volume)
+    if all(type(number) is float and number for number in numbers):
+        return bar
     open_, high, low, close = (positive_zero(float(price)) for price in bar.prices)
     volume = None if bar.volume is None else positive_zero(float(bar.volume))
     return replace(bar, open=open_, high=high, low=low, close=close, volume=volume)
