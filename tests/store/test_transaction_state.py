@@ -45,6 +45,16 @@ def test_rows_that_were_written_without_a_link_are_read_again() -> None:
     assert shared.at("ana", FIRST).values == {"trade": (TRADES, 1)}
 
 
+def test_a_later_write_of_a_command_drops_a_value_that_it_wrote_before() -> None:
+    state = TransactionState(values_at_first_head(), heads={"ana": SECOND}, first_heads={"ana": FIRST})
+    for tables, key in ((TRADES, "last trade"), (PLANS, "last plan")):
+        state.touch(*tables)
+        state.written.append(("ana", key, tables, 3))
+    state.touch("plans")
+    state.committed()
+    assert state.shared.at("ana", SECOND).values == {"last trade": (TRADES, 3)}
+
+
 def test_owners_share_nothing_and_their_number_is_bounded() -> None:
     shared = values_at_first_head()
     assert shared.at("bob", FIRST).values == {}

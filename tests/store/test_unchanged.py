@@ -2,14 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from backsight.core.audit import EMPTY, ChainHead
 from backsight.core.decision import Verdict
+from backsight.core.orders import Order
 from backsight.memory import Memory, open_memory
+from backsight.services.deployments import deployment_named
 from backsight.services.recall import repeat_recalls
+from backsight.store import decisions as stored_decisions
 from backsight.store import trades as stored_trades
+from backsight.store.agent_sessions import agent_settings
+from backsight.store.experience import mood_pair
 from backsight.store.recalls import recalls_of
 from backsight.store.trades import TRADES
 from backsight.store.transaction_state import MOST_OWNERS, UnchangedValues
@@ -62,6 +69,75 @@ def test_a_process_sees_what_another_one_wrote(processes: tuple[Memory, Memory],
         for memory in processes:
             assert memory.preview_context(deployment=DEPLOYMENT, symbols=["BTC"]) == prompt
     assert processes[0].verify_audit().intact
+
+
+EXECUTED, REJECTED, NOTHING = (
+    Verdict(kind="executed"),
+    Verdict(kind="rejected", rule="max_exposure"),
+    Verdict(kind="noop"),
+)
+FLAT, LONG = (), (a_position(),)
+ENTRY, STOP, EXIT = (Order(symbol="BTC", quantity=each, stop_price=90.0 if each >= 0 else None) for each in (1, 0, -1))
+TICKS = (
+    (FLAT, FLAT, ENTRY, REJECTED),
+    (FLAT, LONG, ENTRY, EXECUTED),
+    (LONG, LONG, STOP, REJECTED),
+    (LONG, LONG, STOP, EXECUTED),
+    (LONG, FLAT, EXIT, EXECUTED),
+    (FLAT, FLAT, None, NOTHING),
+)
+"""The positions before and after the decision, what is proposed, and the verdict."""
+
+
+def read_by_ticks(memory: Memory, as_of: datetime) -> dict[str, Any]:
+    """What a tick reads that the tick before wrote or left unchanged."""
+    with memory.reading() as connection:
+        view = memory.view(connection, as_of)
+        deployment = deployment_named(connection, memory.owner, DEPLOYMENT)
+        last = stored_decisions.last_decision_of_account(view, deployment.account_id)
+        since = [as_of - timedelta(hours=hours) for hours in (2, 9, 1)]
+        return {
+            "attempts": [stored_decisions.attempts_since(view, deployment, since=at) for at in since],
+            "closes": [stored_trades.closes(view, deployment.id, since=at) for at in since],
+            "moods": mood_pair(view, deployment.account_id, "VolBreakout"),
+            "marks": last and stored_trades.marks_of_decision(connection, memory.owner, last.id),
+            "settings": agent_settings(view, deployment.id),
+        }
+
+
+def test_a_process_reads_what_it_wrote_as_another_process_reads_it(
+    processes: tuple[Memory, Memory], url: str, clock: FakeClock
+) -> None:
+    for number, (positions, left, order, verdict) in enumerate(TICKS * 2):
+        memory = processes[number // 4 % 2]
+        clock.advance(hours=1)
+        at = clock.now()
+        read_by_ticks(memory, at)
+        memory.close_tick(
+            deployment=DEPLOYMENT,
+            at=at,
+            before=a_snapshot(*positions, at=at),
+            after=a_snapshot(*left, at=at),
+            proposal=order,
+            verdict=verdict,
+        )
+        if number % 7 == 6:
+            memory.configure_deployment(deployment=DEPLOYMENT, review_decisions=True)
+        with open_memory(url, owner="ana", clock=clock) as fresh:
+            for as_of in (clock.now() - timedelta(hours=3), clock.now()):
+                assert read_by_ticks(memory, as_of) == read_by_ticks(fresh, as_of)
+    assert len(read_by_ticks(memory, clock.now())["attempts"][1]) == 8
+    assert memory.verify_audit().intact
+
+
+def test_a_losing_streak_of_any_length_is_read(memory: Memory, clock: FakeClock) -> None:
+    for losses in (1, 13, 1):
+        for pnl in (5.0, *[-5.0] * losses):
+            clock.advance(hours=1)
+            trade = memory.remember_trade(**a_trade_call(pnl=pnl, pnl_r=pnl)).trade
+        with memory.reading() as connection:
+            view = memory.view(connection)
+            assert len(stored_trades.closes(view, trade.deployment_id, since=clock.now())) == losses
 
 
 def test_a_recall_that_open_tick_made_is_stored_as_it_is_computed_again(

@@ -89,7 +89,9 @@ def _sorted_items(joined: str) -> str:
         return "".join(sorted(items_of(joined)))
     import numpy as np  # slow to import, and large imports of files have imported it already
 
-    return np.sort(np.frombuffer(joined.encode(), dtype=f"S{ITEM_LENGTH}")).tobytes().decode()
+    items = bytearray(joined, "ascii")
+    np.frombuffer(items, dtype=f"S{ITEM_LENGTH}").sort()  # in place: the items of a large import are tens of megabytes
+    return items.decode("ascii")
 
 
 def item_hash(cells: Mapping[str, Cell]) -> str:
@@ -186,18 +188,30 @@ def parse_checkpoint(text: str) -> Checkpoint:
     return Checkpoint(head=parse_head(head), rows=int(rows))
 
 
+NO_CHANGES = '"changes":""'
+CHARACTERS_AT_ONCE = 1_000_000
+
+
 def link_hash(row: AuditRow) -> str:
-    """SHA-256 over all fields of a link except the hash itself."""
+    """SHA-256 over the canonical JSON of all fields of a link except the hash itself.
+
+    The changes of a large import are hashed in parts, so that no copy of all of them is made.
+    """
     content = {
         "owner": row.owner_id,
         "sequence": row.sequence,
         "at": format_instant(row.at),
         "actor": row.actor,
         "operation": row.operation,
-        "changes": row.changes,
+        "changes": "",
         "previous": row.previous,
     }
-    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+    before, _, after = canonical_json(content).partition(NO_CHANGES)
+    hashed = hashlib.sha256(f'{before}"changes":"'.encode())
+    for first in range(0, len(row.changes), CHARACTERS_AT_ONCE):
+        hashed.update(canonical_json(row.changes[first : first + CHARACTERS_AT_ONCE])[1:-1].encode())
+    hashed.update(f'"{after}'.encode())
+    return hashed.hexdigest()
 
 
 def next_link(

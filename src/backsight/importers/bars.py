@@ -130,7 +130,7 @@ class BarsRead:
     """The bars of a file by symbol, sorted by time, and a report on the file."""
 
     interval_seconds: int
-    bars: Mapping[str, Sequence[Bar]]
+    bars: dict[str, Sequence[Bar]]
     openings: tuple[Opening, ...]
     """Incomplete bars with an open only; a trader file ends with one for each symbol."""
     report: BarsReport
@@ -289,7 +289,7 @@ def _assemble_columns(
         symbol: _gaps_of_columns(symbol, columns["time"], interval=interval, zone=zone)
         for symbol, columns in unique.items()
     }
-    bars = {
+    bars: dict[str, Sequence[Bar]] = {
         symbol: BarColumns(
             symbol=symbol,
             interval_seconds=interval_seconds,
@@ -465,7 +465,9 @@ def _assemble(
         out_of_order=sum(map(_out_of_order, by_symbol.values())),
         other_symbols=other_symbols,
     )
-    bars = {symbol: tuple(_bar(row, seconds) for row in series) for symbol, series in unique.items()}
+    bars: dict[str, Sequence[Bar]] = {
+        symbol: tuple(_bar(row, seconds) for row in series) for symbol, series in unique.items()
+    }
     ordered = sorted(openings, key=lambda opening: (opening.symbol, opening.opened_at))
     return BarsRead(interval_seconds=seconds, bars=bars, openings=tuple(ordered), report=report)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from backsight.core.bar_columns import VALUES
 
-ROWS_AT_ONCE = 20_000
+ROWS_AT_ONCE = 5_000
 FIRST_YEAR, LAST_YEAR = 1701, 8999
 """Years that are within the accepted ones in every time zone."""
 EPOCH_DIGITS = {10: (1_000_000, 1), 13: (1_000, 1), 16: (1, 1), 19: (1, 1_000)}
@@ -35,16 +35,16 @@ class RowColumns:
     """The rows of one symbol in the order of the file."""
 
     def __init__(self) -> None:
-        self._parts: list[dict[str, NDArray[Any]]] = []
+        self._columns = {"time": bytearray(), **{name: bytearray() for name in VALUES}}
 
     def add(self, part: dict[str, NDArray[Any]]) -> None:
-        self._parts.append(part)
+        for name, column in self._columns.items():
+            column += part[name].data
 
     def joined(self) -> dict[str, NDArray[Any]]:
-        """The columns of all parts; the parts are dropped, so that memory has them once."""
-        columns = {name: np.concatenate([part.pop(name) for part in self._parts]) for name in ("time", *VALUES)}
-        self._parts.clear()
-        return columns
+        """The columns of all parts, without another copy of them in memory."""
+        types = {"time": np.int64}
+        return {name: np.frombuffer(column, types.get(name, np.float64)) for name, column in self._columns.items()}
 
 
 def read_regular(

@@ -79,8 +79,10 @@ def _may_change(connection: Connection, run: AgentRun, since: datetime) -> bool:
     return last.known_at > since
 
 
-def read_states(connection: Connection, owner: str, runs: Iterable[AgentRun], *, by: datetime) -> list[CardStates]:
+def read_states(connection: Connection, owner: str, runs: Sequence[AgentRun], *, by: datetime) -> list[CardStates]:
     """The states of decisions that the bars closed by an instant show."""
+    if not runs:
+        return []
     types = {each.name: each for each in stored_agents.card_types(everything(connection, owner))}
     view = View(connection, owner, Horizon(as_of=by))
     return [_states_of(view, run, types[run.card_type]) for run in runs if run.card_type is not None]

@@ -177,7 +177,7 @@ class Context:
             if transaction.changes:
                 audit.append(
                     connection,
-                    transaction.changes,
+                    transaction.take_changes(),
                     owner=self.owner,
                     at=self.now,
                     actor=self.actor,

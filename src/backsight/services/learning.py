@@ -318,7 +318,7 @@ def learn_equity(
         rebuild_account_moods(transaction, owner, account_id, more=fact)
         return
     row = account_row(last, fact, owner_id=owner, account_id=account_id)
-    transaction.derive_new(stored.MOODS, [row])
+    stored.add_account_mood(transaction, row)
     now = max(fact.known_at, recorded_at)
     if (row.drawdown_state or 0.0) >= MOOD_BEGINS and now - fact.known_at <= HISTORY:
         for deployment in stored_strategies.deployments_of(connection, owner, account_id):

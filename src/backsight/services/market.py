@@ -40,6 +40,9 @@ def sorted_bars(bars: Iterable[Bar], *, until: datetime) -> list[list[Bar]]:
 
 def _as_stored(bar: Bar) -> Bar:
     """A bar with its numbers as a database stores them: doubles, without negative zero."""
+    numbers = bar.prices if bar.volume is None else (*bar.prices, bar.volume)
+    if all(type(number) is float and number for number in numbers):
+        return bar
     open_, high, low, close = (positive_zero(float(price)) for price in bar.prices)
     volume = None if bar.volume is None else positive_zero(float(bar.volume))
     return replace(bar, open=open_, high=high, low=low, close=close, volume=volume)
@@ -162,8 +165,11 @@ class ImportedBars:
 
 
 def store_bars(transaction: Transaction, ctx: Context, file: BarsRead, *, field: str) -> ImportedBars:
-    """Store the new bars of a file; `field` names the file in an error."""
-    symbols = tuple(_store_series(transaction, ctx, series, field=field) for series in file.bars.values())
+    """Store the new bars of a file; `field` names the file in an error.
+
+    Each series is taken out of the file, so that its memory is free for the link of the audit chain.
+    """
+    symbols = tuple(_store_series(transaction, ctx, file.bars.pop(symbol), field=field) for symbol in list(file.bars))
     return ImportedBars(interval_seconds=file.interval_seconds, symbols=symbols, report=file.report)
 
 

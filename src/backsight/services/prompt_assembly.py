@@ -198,7 +198,7 @@ def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start
     since = min(midnight, now - HOUR)
     attempts: list[Attempt] = _or_empty(
         "attempts",
-        lambda: stored_decisions.attempts_since(view, deployment.id, since=since),
+        lambda: stored_decisions.attempts_since(view, deployment, since=since),
     )
     closes: list[Close] = _or_empty(
         "closes",

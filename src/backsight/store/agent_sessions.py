@@ -1,12 +1,13 @@
 """Stored settings of agents, and the events of the sessions that their chats and heartbeats share."""
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from backsight.core.agents.agent_settings import AgentSettings
 from backsight.core.agents.schedule_lease import ScheduleLease
 from backsight.core.agents.session import SessionEvent
 from backsight.store.mapping import noun
-from backsight.store.reading import fetch, fetch_one, known, owned, within
+from backsight.store.reading import OWNED, fetch, fetch_one, known, owned, parameters, within
+from backsight.store.unchanged import has_no_later_correction, unchanged
 from backsight.store.view import View
 
 SESSION_EVENTS = noun(
@@ -23,6 +24,9 @@ AGENT_SETTINGS = noun(
     revised=True,
 )
 _E = SESSION_EVENTS.table.c
+_SETTINGS = select(AGENT_SETTINGS.table).where(
+    AGENT_SETTINGS.table.c.owner_id == OWNED, AGENT_SETTINGS.table.c.deployment_id == bindparam("deployment")
+)
 
 
 def session_events(view: View, deployment_id: str) -> list[SessionEvent]:
@@ -40,8 +44,17 @@ def next_sequence(connection: Connection, owner: str, deployment_id: str) -> int
 
 def agent_settings(view: View, deployment_id: str) -> AgentSettings | None:
     """The settings of a deployment's agent; None if they were never changed."""
-    statement = known(AGENT_SETTINGS, view.owner, view.horizon, lambda c: [c.deployment_id == deployment_id])
-    return fetch_one(view.connection, AGENT_SETTINGS, statement)
+    if not has_no_later_correction(view, AGENT_SETTINGS):
+        statement = known(AGENT_SETTINGS, view.owner, view.horizon, lambda c: [c.deployment_id == deployment_id])
+        return fetch_one(view.connection, AGENT_SETTINGS, statement)
+    current = unchanged(
+        view.connection,
+        view.owner,
+        ("agent settings", deployment_id),
+        (AGENT_SETTINGS,),
+        lambda: fetch_one(view.connection, AGENT_SETTINGS, _SETTINGS, parameters(view.owner, deployment=deployment_id)),
+    )
+    return current if current is not None and view.horizon.holds(current.known_at, current.recorded_at) else None
 
 
 def scheduled_agents(view: View) -> list[AgentSettings]:

@@ -127,6 +127,7 @@ def append(
 ) -> None:
     """Append the link that records these changes."""
     link = next_link(head(connection, owner), changes, owner_id=owner, at=at, actor=actor, operation=operation)
+    del changes  # of a large import these are tens of megabytes, which the link has as text
     connection.execute(_APPEND, AUDIT.to_row(link))
     state = state_of(connection)
     if state is not None:

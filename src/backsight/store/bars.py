@@ -152,12 +152,12 @@ def _forget_windows(connection: Connection) -> None:
 
 def add_columns(transaction: Transaction, owner: str, series: "BarColumns", *, recorded_at: datetime) -> None:
     """Store the bars of a series like `add_bars`, without an object for each bar."""
-    items: list[str] = []
+    items = bytearray()
     for first in range(0, len(series), ROWS_AT_ONCE):
         rows = _rows_of_columns(owner, series.part(first, first + ROWS_AT_ONCE), format_instant(recorded_at))
         insert_all(transaction.connection, BARS.table, rows)
-        items.append("".join(BARS.item_hashes(rows)))
-    transaction.changes.append(AuditBatch(table=BARS.table.name, items="".join(items)))
+        items += "".join(BARS.item_hashes(rows)).encode("ascii")
+    transaction.changes.append(AuditBatch(table=BARS.table.name, items=items.decode("ascii")))
     _forget_windows(transaction.connection)
 
 

@@ -1,8 +1,8 @@
 """Stored decisions, and the segments of the prompts that agents were shown."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, bindparam, exists, or_, select, type_coerce
@@ -74,11 +74,20 @@ _LAST_DECISION_OF_ACCOUNT = (
 _MOVES_LEVELS = type_coerce(_C.proposal, Text).contains('"quantity":0.0,', autoescape=True)
 """Whether an order only moves a stop or a target. Quotes within its texts are escaped, so only the key matches."""
 _ATTEMPTS = (
-    select(_C.at, _C.verdict_kind, _C.verdict_rule, _MOVES_LEVELS, _C.further_proposals)
+    select(
+        _C.at,
+        _C.verdict_kind,
+        _C.verdict_rule,
+        _MOVES_LEVELS.label("moves_levels"),
+        _C.further_proposals,
+        _C.known_at,
+        _C.recorded_at,
+    )
     .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), _C.at >= bindparam("since"))
-    .where(_C.verdict_kind != "noop", *prepared_within(DECISIONS))
+    .where(_C.verdict_kind != "noop")
     .order_by(_C.at, _C.sequence)
 )
+_ATTEMPTS_KNOWN = _ATTEMPTS.where(*prepared_within(DECISIONS))
 
 
 def decision(connection: Connection, owner: str, decision_id: str) -> Decision | None:
@@ -171,19 +180,70 @@ def last_decision_of_account(view: View, account_id: str) -> Decision | None:
     return last if last is not None and view.horizon.holds(last.known_at, last.recorded_at) else None
 
 
-def attempts_since(view: View, deployment_id: str, *, since: datetime) -> list[Attempt]:
+class _DecisionAttempts(NamedTuple):
+    """The proposals of one decision with their verdicts."""
+
+    known_at: datetime
+    recorded_at: datetime
+    attempts: tuple[Attempt, ...]
+
+
+class _RecentAttempts(NamedTuple):
+    """What a deployment proposed at or after an instant, oldest decision first."""
+
+    since: datetime
+    decisions: tuple[_DecisionAttempts, ...]
+
+
+RECENT = timedelta(hours=25)
+"""How long before the last decision of a deployment its attempts are remembered: a tick asks for those of its day."""
+
+
+def attempts_since(view: View, deployment: Deployment, *, since: datetime) -> list[Attempt]:
     """The deployment's proposals at or after an instant with their verdicts, oldest first."""
-    values = parameters(view.owner, view.horizon, deployment=deployment_id, since=since)
-    attempts: list[Attempt] = []
-    for at, kind, rule, moves_levels, further in view.connection.execute(_ATTEMPTS, values):
-        attempts.append(Attempt(at=at, kind=kind, rule=rule, moves_levels=bool(moves_levels)))
-        attempts += (_attempt(at, proposal) for proposal in further if proposal.verdict.kind != "noop")
-    return attempts
+    rows = _attempts_known(view, deployment, since)
+    return [attempt for row in rows for attempt in row.attempts if attempt.at >= since]
 
 
-def _attempt(at: datetime, proposal: DecidedOrder) -> Attempt:
-    verdict = proposal.verdict
-    return Attempt(at=at, kind=verdict.kind, rule=verdict.rule, moves_levels=proposal.order.quantity == 0)
+def _attempts_known(view: View, deployment: Deployment, since: datetime) -> Iterable[_DecisionAttempts]:
+    connection, values = view.connection, parameters(view.owner, view.horizon, deployment=deployment.id, since=since)
+    if last_decision_of_account(view, deployment.account_id) is None:  # all since then could be very many
+        return map(_attempts_of, connection.execute(_ATTEMPTS_KNOWN, values))
+    recent = unchanged(
+        connection,
+        view.owner,
+        ("attempts", deployment.id),
+        (DECISIONS,),
+        lambda: _RecentAttempts(since, tuple(map(_attempts_of, connection.execute(_ATTEMPTS, values)))),
+    )
+    if recent.since > since:
+        return map(_attempts_of, connection.execute(_ATTEMPTS_KNOWN, values))
+    return (row for row in recent.decisions if view.horizon.holds(row.known_at, row.recorded_at))
+
+
+def _attempts_of(row: Row[Any]) -> _DecisionAttempts:
+    first = Attempt(at=row.at, kind=row.verdict_kind, rule=row.verdict_rule, moves_levels=bool(row.moves_levels))
+    return _DecisionAttempts(row.known_at, row.recorded_at, (first, *_further_attempts(row.at, row.further_proposals)))
+
+
+def _further_attempts(at: datetime, proposals: Iterable[DecidedOrder]) -> Iterator[Attempt]:
+    for proposal in proposals:
+        verdict = proposal.verdict
+        if verdict.kind != "noop":
+            yield Attempt(at=at, kind=verdict.kind, rule=verdict.rule, moves_levels=proposal.order.quantity == 0)
+
+
+def _with_decision(recent: _RecentAttempts, decision: Decision) -> _RecentAttempts:
+    """Recent attempts with those of a newer decision, and without those that are no longer recent."""
+    since = max(recent.since, decision.at - RECENT)
+    decisions = tuple(row for row in recent.decisions if row.attempts[0].at >= since)
+    verdict, proposal = decision.verdict, decision.proposal
+    if verdict.kind == "noop":
+        return _RecentAttempts(since, decisions)
+    moves_levels = proposal is not None and proposal.quantity == 0
+    first = Attempt(at=decision.at, kind=verdict.kind, rule=verdict.rule, moves_levels=moves_levels)
+    attempts = (first, *_further_attempts(decision.at, decision.further_proposals))
+    return _RecentAttempts(since, (*decisions, _DecisionAttempts(decision.known_at, decision.recorded_at, attempts)))
 
 
 def decisions(
@@ -292,9 +352,13 @@ def decisions_of_account(connection: Connection, owner: str, account_id: str) ->
 
 def add_last(transaction: "Transaction", decision: Decision) -> None:
     """Store the decision of an account's newest tick."""
+    connection, owner, of_deployment = transaction.connection, decision.owner_id, ("attempts", decision.deployment_id)
+    recent: _RecentAttempts | None = get(connection, owner, of_deployment, (DECISIONS,))
     transaction.add_all(DECISIONS, [decision])
     for key, value in (("last tick", as_last(decision)), ("last decision", decision)):
-        put_written(transaction.connection, decision.owner_id, (key, decision.account_id), (DECISIONS,), value)
+        put_written(connection, owner, (key, decision.account_id), (DECISIONS,), value)
+    if recent is not None:
+        put_written(connection, owner, of_deployment, (DECISIONS,), _with_decision(recent, decision))
 
 
 MOST_REMEMBERED = 1_000

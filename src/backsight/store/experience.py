@@ -1,10 +1,10 @@
 """Experience in the store: stated and retired beliefs, and the rows that are derived from episodes."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
     BindParameter,
@@ -76,8 +76,11 @@ from backsight.store.reading import (
     parameters,
     within,
 )
-from backsight.store.unchanged import get, put, unchanged
+from backsight.store.unchanged import get, put, put_written, unchanged
 from backsight.store.view import EVERYTHING, View
+
+if TYPE_CHECKING:  # the transaction imports the list of tables, which imports this module
+    from backsight.store.transaction import Transaction
 
 T = TypeVar("T")
 BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -779,10 +782,9 @@ _MOOD_PAIR = union_all(*(_last_mood(each).subquery().select() for each in (liter
 
 def mood_row(view: View, account_id: str, strategy: str) -> MoodRow | None:
     """The last row of a strategy on an account that is known in a view; with an empty strategy, the account's own."""
-    current = get(view.connection, view.owner, ("mood", account_id, strategy), (MOODS,))
+    current = _last_moods(view.connection, view.owner, account_id).get(strategy)
     if current is not None and current.known_at <= view.as_of:
-        row: MoodRow = current
-        return row
+        return current
     values = parameters(view.owner, as_of=view.as_of, account=account_id, strategy=strategy)
     return fetch_one(view.connection, MOODS, _MOOD, values)
 
@@ -790,17 +792,38 @@ def mood_row(view: View, account_id: str, strategy: str) -> MoodRow | None:
 def mood_pair(view: View, account_id: str, strategy: str) -> tuple[MoodRow | None, MoodRow | None]:
     """The last row of an account and the last row of a strategy on it that are known in a view."""
 
-    def read(as_of: datetime) -> dict[str, MoodRow]:
+    def read(as_of: datetime) -> LastMoods:
         values = parameters(view.owner, as_of=as_of, account=account_id, strategy=strategy)
-        return {row.strategy_name: row for row in fetch(view.connection, MOODS, _MOOD_PAIR, values)}
+        rows = fetch(view.connection, MOODS, _MOOD_PAIR, values)
+        return {"": None, strategy: None, **{row.strategy_name: row for row in rows}}
 
-    key = "moods", account_id, strategy
-    rows = unchanged(view.connection, view.owner, key, (MOODS,), lambda: read(EVERYTHING.as_of))
-    for row in rows.values():
-        put(view.connection, view.owner, ("mood", account_id, row.strategy_name), (MOODS,), row)
-    if any(row.known_at > view.as_of for row in rows.values()):
+    rows = _last_moods(view.connection, view.owner, account_id)
+    if not rows.keys() >= {"", strategy}:
+        rows = {**rows, **read(EVERYTHING.as_of)}
+        put(view.connection, view.owner, ("moods", account_id), (MOODS,), rows)
+    pair = rows[""], rows[strategy]
+    if any(row is not None and row.known_at > view.as_of for row in pair):
         rows = read(view.as_of)
-    return rows.get(""), rows.get(strategy)
+    return rows[""], rows[strategy]
+
+
+LastMoods = Mapping[str, MoodRow | None]
+"""By strategy, the last row on an account; None if it has none. The account's own row is under the empty name."""
+
+
+def _last_moods(connection: Connection, owner: str, account_id: str) -> LastMoods:
+    """The last rows on an account that were read since a command last changed any."""
+    rows: LastMoods | None = get(connection, owner, ("moods", account_id), (MOODS,))
+    return rows or {}
+
+
+def add_account_mood(transaction: "Transaction", row: MoodRow) -> None:
+    """Append a row to the account's own series; the last rows of the strategies on it stay the same."""
+    connection = transaction.connection
+    rows = _last_moods(connection, row.owner_id, row.account_id)
+    transaction.derive_new(MOODS, [row])
+    if rows:
+        put_written(connection, row.owner_id, ("moods", row.account_id), (MOODS,), {**rows, "": row})
 
 
 def corrections(connection: Connection, owner: str, account_id: str, strategy: str) -> list[MoodRow]:

@@ -10,7 +10,7 @@ from backsight.core.agents.outcomes import DecisionOutcome
 from backsight.core.agents.run import AgentRun
 from backsight.store.agents import RUNS
 from backsight.store.mapping import noun
-from backsight.store.reading import fetch, in_batches, matching, owned
+from backsight.store.reading import OWNED, fetch, in_batches, matching, owned, parameters
 from backsight.store.unchanged import unchanged
 from backsight.store.view import View
 
@@ -47,17 +47,25 @@ def outcomes_by_run(view: View, ids: Collection[str]) -> dict[str, list[Decision
     return dict(by_run)
 
 
+_NEWEST = (
+    select(func.max(_O.revision))
+    .where(_O.owner_id == _R.owner_id, _O.run_id == _R.id)
+    .correlate(RUNS.table)
+    .scalar_subquery()
+)
+_IS_FINAL = exists().where(_O.owner_id == _R.owner_id, _O.run_id == _R.id, _O.status.in_(FINAL), _O.revision == _NEWEST)
+_OPEN_CARDS = select(RUNS.table).where(_R.owner_id == OWNED, _HAS_CARD, ~_IS_FINAL).order_by(_R.started_at, _R.id)
+
+
 def open_cards(connection: Connection, owner: str) -> list[AgentRun]:
     """The runs whose decision may still change by new bars, oldest first; not read again until one changes."""
-    newest = (
-        select(func.max(_O.revision))
-        .where(_O.owner_id == _R.owner_id, _O.run_id == _R.id)
-        .correlate(RUNS.table)
-        .scalar_subquery()
+    return unchanged(
+        connection,
+        owner,
+        "open cards",
+        (RUNS, OUTCOMES),
+        lambda: fetch(connection, RUNS, _OPEN_CARDS, parameters(owner)),
     )
-    final = exists().where(_O.owner_id == _R.owner_id, _O.run_id == _R.id, _O.status.in_(FINAL), _O.revision == newest)
-    statement = owned(RUNS, owner, _HAS_CARD, ~final).order_by(_R.started_at, _R.id)
-    return unchanged(connection, owner, "open cards", (RUNS, OUTCOMES), lambda: fetch(connection, RUNS, statement))
 
 
 def cards_since(

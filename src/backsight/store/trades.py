@@ -32,11 +32,12 @@ from backsight.store.reading import (
     within,
 )
 from backsight.store.strategies import ACCOUNTS
-from backsight.store.unchanged import has_no_later_correction, unchanged
+from backsight.store.unchanged import get, has_no_later_correction, put, put_written, unchanged
 from backsight.store.view import View
 
 if TYPE_CHECKING:
     from backsight.core.risk_state import Close
+    from backsight.store.transaction import Transaction  # imports the list of tables, which imports this module
 
 TRADES = noun(
     Trade,
@@ -200,7 +201,10 @@ _CLOSES = prepared_known(TRADES, ["exit_tick_at", "pnl", "currency", "id"], _clo
     desc("exit_tick_at"), desc("id")
 )
 _LIMITS = (12, 200, None)
-"""Closes that are read first, then if that is not enough, then all: a day and a losing streak are seldom longer."""
+"""Closes that are read first, then if that is not enough, then all: a day and a losing streak are seldom longer.
+
+The limit that was enough is the first one next time.
+"""
 _LATEST = [_CLOSES.limit(limit) for limit in _LIMITS]
 _LATEST_NOW = [
     select(*(TRADES.table.c[name] for name in ("exit_tick_at", "pnl", "currency", "id", "known_at", "recorded_at")))
@@ -239,14 +243,23 @@ _LEFT_OPEN = (
 def closes(view: View, deployment_id: str, *, since: datetime) -> "list[Close]":
     """A deployment's closes at or after an instant, and the losing closes right before it, oldest first."""
     rows: list[Any] = []
-    for number, limit in enumerate(_LIMITS):
+    key = "limit of closes", deployment_id
+    first: int = get(view.connection, view.owner, key, ()) or 0
+    for number in range(first, len(_LIMITS)):
         latest = _latest_closes(view, deployment_id, number)
         rows = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, latest))
-        if limit is None or len(rows) < limit:
+        if _suffices(_LIMITS[number], rows):
             break
+    smallest = next(number for number, limit in enumerate(_LIMITS) if _suffices(limit, rows))
+    if smallest != first:
+        put(view.connection, view.owner, key, (), smallest)
     from backsight.core.risk_state import Close  # imports the token counts of words
 
     return [Close(at=row.exit_tick_at, net=row.pnl, currency=row.currency) for row in reversed(rows)]
+
+
+def _suffices(limit: int | None, rows: Sequence[Any]) -> bool:
+    return limit is None or len(rows) < limit
 
 
 def _latest_closes(view: View, deployment_id: str, number: int) -> Sequence[Any]:
@@ -491,6 +504,13 @@ def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> l
         lambda: fetch(connection, MARKS, _LEFT_OPEN, parameters(owner, decision=decision_id)),
     )
     return sorted(rows, key=lambda mark: mark.position.position_key)
+
+
+def add_marks(transaction: "Transaction", owner: str, decision_id: str, marks: Collection[PositionMark]) -> None:
+    """Store the marks of a tick."""
+    transaction.add_all(MARKS, marks)
+    left_open = [mark for mark in marks if mark.look == "after"]
+    put_written(transaction.connection, owner, ("marks", decision_id), (MARKS,), left_open)
 
 
 def marks_of_position(

@@ -28,6 +28,11 @@ class Transaction:
         self.connection = connection
         self.changes: list[AuditItem] = []
 
+    def take_changes(self) -> list[AuditItem]:
+        """The changes so far, which the transaction no longer holds."""
+        changes, self.changes = self.changes, []
+        return changes
+
     def add(self, noun: Noun[T], value: T) -> None:
         """Insert a new row."""
         values = noun.to_values(value)

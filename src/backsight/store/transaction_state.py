@@ -22,12 +22,15 @@ ANY_TABLE = "*"
 """The name in `touched` of a statement whose tables are not known."""
 
 
+Values = dict[Hashable, tuple[frozenset[str], Any]]
+
+
 @dataclass(slots=True)
 class OwnerValues:
     """The values of one owner at one head of the chain."""
 
     head: ChainHead
-    values: dict[Hashable, tuple[frozenset[str], Any]] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
     """By key: the tables that a value was read from, and the value."""
 
     def after(self, head: ChainHead, touched: Collection[str]) -> "OwnerValues":
@@ -97,6 +100,12 @@ class TransactionState:
     written: list[tuple[str, Hashable, frozenset[str], Any]] = field(default_factory=list)
     """Values that are valid once the transaction is committed: owner, key, tables, value."""
 
+    def touch(self, table: str) -> None:
+        """Note a write to a table; a value that was written before may no longer follow from its rows."""
+        self.touched.add(table)
+        if self.written:
+            self.written = [entry for entry in self.written if table != ANY_TABLE and table not in entry[2]]
+
     def has_touched(self, tables: frozenset[str]) -> bool:
         """Whether the transaction wrote to one of the tables."""
         return bool(self.touched) and (ANY_TABLE in self.touched or not tables.isdisjoint(self.touched))
@@ -124,4 +133,4 @@ def mark_touched(connection: Connection, table: str) -> None:
     """Note that the transaction writes to a table."""
     state = state_of(connection)
     if state is not None:
-        state.touched.add(table)
+        state.touch(table)

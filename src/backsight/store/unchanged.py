@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, func, select
 from backsight.store import audit
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED, Noun
 from backsight.store.reading import OWNED, parameters
-from backsight.store.transaction_state import MOST_VALUES, state_of
+from backsight.store.transaction_state import MOST_VALUES, TransactionState, Values, state_of
 from backsight.store.view import View
 
 T = TypeVar("T")
@@ -29,25 +29,28 @@ def unchanged(
     tables, state = tables_of(nouns), state_of(connection)
     if state is None or state.has_touched(tables):
         return read()
-    values = state.shared.at(owner, state.first_heads.get(owner) or audit.head(connection, owner)).values
+    values = _values(connection, owner, state)
     entry = values.get(key)
     if entry is not None:
         cached: T = entry[1]
         return cached
     value = read()
-    if len(values) >= MOST_VALUES:
-        values.clear()
-    values[key] = tables, value
+    _set(values, key, tables, value)
     return value
 
 
 def put(connection: Connection, owner: str, key: Hashable, nouns: tuple[Noun[Any], ...], value: object) -> None:
-    """Make a value that was computed from the current rows of some tables known to later reads."""
-    unchanged(connection, owner, key, nouns, lambda: value)
+    """Make a value that was computed from the current rows of some tables known to later reads; it replaces another."""
+    tables, state = tables_of(nouns), state_of(connection)
+    if state is not None and not state.has_touched(tables):
+        _set(_values(connection, owner, state), key, tables, value)
 
 
 def put_written(connection: Connection, owner: str, key: Hashable, nouns: tuple[Noun[Any], ...], value: object) -> None:
-    """Make a value that the running command wrote known to later reads, once the command is committed."""
+    """Make a value that the running command wrote known to later reads, once the command is committed.
+
+    A later write of the command to one of the tables drops the value.
+    """
     state = state_of(connection)
     if state is not None:
         state.written.append((owner, key, tables_of(nouns), value))
@@ -58,9 +61,19 @@ def get(connection: Connection, owner: str, key: Hashable, nouns: tuple[Noun[Any
     state = state_of(connection)
     if state is None or state.has_touched(tables_of(nouns)):
         return None
-    values = state.shared.at(owner, state.first_heads.get(owner) or audit.head(connection, owner)).values
-    entry = values.get(key)
+    entry = _values(connection, owner, state).get(key)
     return None if entry is None else entry[1]
+
+
+def _values(connection: Connection, owner: str, state: TransactionState) -> Values:
+    """The values of an owner at the head that the transaction began with."""
+    return state.shared.at(owner, state.first_heads.get(owner) or audit.head(connection, owner)).values
+
+
+def _set(values: Values, key: Hashable, tables: frozenset[str], value: object) -> None:
+    if len(values) >= MOST_VALUES:
+        values.clear()
+    values[key] = tables, value
 
 
 _TABLES: dict[tuple[Noun[Any], ...], frozenset[str]] = {}
