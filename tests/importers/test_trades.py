@@ -76,6 +76,24 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_place(tmp_path: Path, te
         list(read_trades(a_file(tmp_path, text)).rows)
 
 
+def test_lines_may_end_with_a_carriage_return_and_the_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "trades.csv").write_bytes(b"\xef\xbb\xbf\rpnl;symbol\r1;BTC\r2;ETH\r")
+    rows = list(read_trades(tmp_path / "trades.csv").rows)
+    assert [(row.number, row.values) for row in rows] == [
+        (3, {"pnl": 1.0, "symbol": "BTC"}),
+        (4, {"pnl": 2.0, "symbol": "ETH"}),
+    ]
+
+
+@pytest.mark.parametrize("name", ["trades.csv", "trades.jsonl"])
+def test_a_byte_that_is_not_utf_8_is_named_by_its_line_far_into_the_file(tmp_path: Path, name: str) -> None:
+    row = b'{"pnl": 1}\n' if name.endswith("jsonl") else b"1,2\n"
+    head = b"" if name.endswith("jsonl") else b"pnl,fees\n"
+    (tmp_path / name).write_bytes(head + 5_000 * row + b"\xe9\n")
+    with pytest.raises(Invalid, match=rf"line {5_001 + bool(head)}: byte 0xe9 is not UTF-8; save the file as UTF-8"):
+        list(read_trades(tmp_path / name).rows)
+
+
 def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="path: there is no file"):
         read_trades(tmp_path / "trades.csv")

@@ -6,9 +6,11 @@ from datetime import datetime
 
 from backsight.core.copies import copy_with
 from backsight.core.errors import Invalid
+from backsight.core.quick_init import quick_init
 from backsight.core.regime import Regime, Session, VolatilityRegime, session_of
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextVector:
     """What was known at an instant; None means "not known", never zero.

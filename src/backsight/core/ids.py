@@ -75,16 +75,18 @@ def _converted(value: object) -> object:
     """The JSON type for an instant, a date, a dataclass or a mapping; the values inside are not converted."""
     if isinstance(value, datetime):
         return format_instant(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: getattr(value, name) for name in _field_names(type(value))}
+    names = _field_names(type(value))
+    if names is not None:
+        return {name: getattr(value, name) for name in names}
     if isinstance(value, date):
         return value.isoformat()
     return dict(value) if isinstance(value, Mapping) else value
 
 
 @cache
-def _field_names(of: type[Any]) -> list[str]:
-    return sorted(field.name for field in fields(of))
+def _field_names(of: type[Any]) -> list[str] | None:
+    """The names of a dataclass's fields in alphabetical order; None for any other type."""
+    return sorted(field.name for field in fields(of)) if is_dataclass(of) else None
 
 
 def _converted_or_refused(value: object) -> object:

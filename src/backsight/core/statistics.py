@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from backsight.core.errors import Invalid
+from backsight.core.quick_init import quick_init
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 STIRLING_FROM = 16.0
@@ -126,6 +127,7 @@ def rate_bounds(hits: int, of: int, *, confidence: float = 0.95) -> tuple[float,
     return lower, upper
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
     """Count, mean and sum of squared deviations of a stream of values (Welford 1962)."""

@@ -163,12 +163,13 @@ def decode(content: bytes, *, path: Path) -> str:
 
 def read_table(path: Path) -> tuple[Source, Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
     """The header of a CSV or Parquet file, and its rows with their numbers; the cells of a CSV file are text."""
-    content = read_bytes(path)
-    if content.startswith(b"PAR1") or path.suffix.casefold() in (".parquet", ".pq"):
+    with _opened(path) as file:
+        is_parquet = file.read(4) == b"PAR1"
+    if is_parquet or path.suffix.casefold() in (".parquet", ".pq"):
         source = Source(path, "row")
-        return source, *_parquet_cells(content, source)
+        return source, *_parquet_cells(read_bytes(path), source)
     source = Source(path)
-    return source, *_csv_cells(decode(content, path=path), source)
+    return source, *_csv_cells(source)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -176,10 +177,11 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
     Repeated keys and NaN are refused, because JSON has neither.
     """
-    source = Source(path)
-    for number, text in enumerate(_lines(decode(read_bytes(path), path=path)), start=1):
+    source, is_empty = Source(path), True
+    for number, text in enumerate(_lines(path), start=1):
         if not text.strip():
             continue
+        is_empty = False
         try:
             line = _STRICT.decode(text)
         except (ValueError, RecursionError) as error:
@@ -187,15 +189,28 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not isinstance(line, dict):
             raise source.invalid(number, f"{short_text(line)} is not an object; write one object a line", field="path")
         yield number, line
+    if is_empty:
+        raise _empty(path)
 
 
-def _lines(text: str) -> Iterator[str]:
-    """The lines of a text as `split` gives them, one at a time, since a file may have many."""
-    start = 0
-    while (end := text.find("\n", start)) >= 0:
-        yield text[start:end]
-        start = end + 1
-    yield text[start:]
+def _lines(path: Path, *, newline: Literal["", "\n"] = "\n") -> Iterator[str]:
+    """The lines of a UTF-8 file, one at a time, since a large file would take several times its size in memory.
+
+    `newline` is as for `open`: lines end with "\\n", or, if it is empty, with "\\r" too.
+    """
+    with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline=newline) as stream:
+        try:
+            yield from stream
+        except UnicodeDecodeError:
+            decode(read_bytes(path), path=path)  # raises an error that names the line
+            raise
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
 
 
 def number_of(value: object) -> float | None:
@@ -275,9 +290,12 @@ def _from_epoch(number: Decimal) -> datetime:
     raise ValueError(f"{short_text(number)} is too large for a time since 1970; give one like 2026-06-04T10:00:00Z")
 
 
-def _csv_cells(text: str, source: Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
-    first = next(line for line in text.split("\n") if line.strip())
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+def _csv_cells(source: Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
+    first = next((line for line in _lines(source.path, newline="") if line.strip()), None)
+    if first is None:
+        raise _empty(source.path)
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(_lines(source.path, newline=""), delimiter=delimiter, strict=True)
     lines = _csv_lines(reader, source)
     _, header = next(lines, (1, []))
     return header, _same_length(lines, len(header), source)

@@ -4,8 +4,10 @@
 change. `rebuild_beliefs` learns all episodes of a mode again. Both ways end in equal rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
 
 from backsight.core.memory import belief_induction, checkpoints
 from backsight.core.memory.belief_induction import BeliefUpdate, Knowledge
@@ -22,6 +24,7 @@ from backsight.core.memory.experience import (
     cell_from_record,
     changed_cells,
     conditions_held,
+    days_from_rows,
     in_teaching_order,
     learn_beliefs,
 )
@@ -59,6 +62,7 @@ def update_beliefs(transaction: Transaction, owner: str, mode: Mode, episodes: S
         knowledge=before,
         holds=conditions_held,
         retirements=stored.retirements(everything(connection, owner)),
+        days_of=partial(_days_of, connection, owner, mode),
     )
     after = update.knowledge
     changed = changed_cells(before, after)
@@ -86,24 +90,27 @@ def _load_knowledge(connection: Connection, owner: str, mode: Mode, episodes: Se
     cells = stored.cells(connection, owner, mode, list(met))
     dates = sorted({day_of(episode).isoformat() for episode in episodes})
     days = stored.days(connection, owner, mode, list(cells), between=(dates[0], dates[-1]))
-    # A cell that comes to a test is compared with its strategy's other trades, by runs of days of its labels.
-    tested = [
-        text
+    may_test = any(
+        domain.width and reaches_look(cells[text].tally.n if text in cells else 0, more=more)
         for text, (domain, more) in met.items()
-        if domain.width and reaches_look(cells[text].tally.n if text in cells else 0, more=more)
-    ]
-    if tested:
-        others = {Domain(strategy=met[text][0].strategy).text() for text in tested}
-        others |= {wider.text() for text in tested for wider in met[text][0].wider}
-        days |= stored.days(connection, owner, mode, [text for text in sorted({*others, *tested}) if text in cells])
+    )
     beliefs = _load_beliefs(connection, owner, mode, episodes)
     return Knowledge(
         owner_id=owner,
         mode=mode,
         cells={met[text][0]: cell_from_record(cell, days[text]) for text, cell in cells.items()},
-        cells_by_width=stored.count_cells_by_width(connection, owner, mode) if tested else {},
+        cells_by_width=stored.count_cells_by_width(connection, owner, mode) if may_test else {},
         standings={belief.standing.belief.id: belief.standing for belief in beliefs},
     )
+
+
+def _days_of(
+    connection: Connection, owner: str, mode: Mode, domains: Collection[Domain]
+) -> dict[Domain, dict[date, DayCount]]:
+    """All stored days of some cells."""
+    by_text = {domain.text(): domain for domain in domains}
+    days = stored.days(connection, owner, mode, sorted(by_text))
+    return {by_text[text]: days_from_rows(counts) for text, counts in days.items()}
 
 
 def _load_beliefs(connection: Connection, owner: str, mode: Mode, episodes: Sequence[Episode]) -> list[BeliefRecord]:

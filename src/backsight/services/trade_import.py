@@ -1,6 +1,7 @@
 """Trades from a file: rows checked as reports, rows that are stored already, and the trades of the new rows."""
 
 import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,13 +14,14 @@ from backsight.core.errors import BacksightError, Conflict, Invalid
 from backsight.core.ids import digest
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.memory.affective import CloseFact, trend_of, with_agent_state
-from backsight.core.memory.episodic import episode_id_of, episode_of_trade
+from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
 from backsight.core.memory.mood_series import MoodRow, mood_from, next_strategy_rows
 from backsight.core.portfolio import Mode
+from backsight.core.quick_init import quick_init
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.core.trades.report import TradeReport, checked_report, reported_trade_id, trade_from_report
-from backsight.core.trades.trade import REPORTED_ENTRY, Entry, Trade, dollars_for_one
+from backsight.core.trades.trade import REPORTED_ENTRY, Entry, dollars_for_one
 from backsight.importers.files import Source
 from backsight.importers.formats import FileRow, LeftOutRow, RemarkRow
 from backsight.importers.trades import TradeRow, TradesRead
@@ -39,8 +41,11 @@ from backsight.store.view import everything
 
 ROWS_IN_PART = 10_000
 """Rows that are stored and learned at once; more take more memory, fewer read the same cells more often."""
+SHARED_TEXTS = ("symbol", "market_context", "reflection", "reason", "exit_reason")
+"""Arguments that are often alike in many rows; equal texts are one object, so that a large file takes less memory."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRow:
     """A row of a file as a checked report of a trade."""
@@ -161,9 +166,7 @@ def store_rows(
     learning = BulkLearning(transaction)
     rows.reverse()  # so that the rows of a part can be taken from the end
     while rows:
-        trades = _trades_of_part(transaction, ctx, _next_part(rows, size), deployments, rates)
-        transaction.add_all(stored.TRADES, trades)
-        learning.add([episode_of_trade(trade) for trade in trades])
+        learning.add(_store_part(transaction, ctx, _next_part(rows, size), deployments, rates))
     return learning.finish()
 
 
@@ -182,16 +185,17 @@ def _next_part(rows: list[ReportRow], size: int) -> list[ReportRow]:
     return part
 
 
-def _trades_of_part(
+def _store_part(
     transaction: Transaction,
     ctx: Context,
     rows: Sequence[ReportRow],
     deployments: Mapping[tuple[str | None, str, Mode | None], Deployment],
     rates: Mapping[str, float | None],
-) -> list[Trade]:
+) -> list[Episode]:
+    """Store the trades of some rows, and return their episodes: the trades need not stay in memory."""
     of_rows = [deployments[row.destination] for row in rows]
     entries = _entry_states(transaction.connection, rows, of_rows)
-    return [
+    trades = [
         trade_from_report(
             row.report,
             deployment,
@@ -204,6 +208,8 @@ def _trades_of_part(
         )
         for row, deployment, entry in zip(rows, of_rows, entries, strict=True)
     ]
+    transaction.add_all(stored.TRADES, trades)
+    return [episode_of_trade(trade) for trade in trades]
 
 
 def _store_equity(
@@ -310,15 +316,18 @@ def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any], point_v
     if closed_at is None:
         raise Invalid("missing; every trade in a file needs the time of its close", field="closed_at")
     strategy_name, deployment, mode = (arguments.pop(name) for name in ("strategy_name", "deployment", "mode"))
+    for name in SHARED_TEXTS:
+        if arguments.get(name) is not None:
+            arguments[name] = sys.intern(arguments[name])
     arguments["context"] = arguments["context"] or ContextVector()
-    arguments["tags"] = tuple(arguments["tags"])
+    arguments["tags"] = tuple(map(sys.intern, arguments["tags"]))
     return ReportRow(
         number=row.number,
         report=checked_report(
             TradeReport(**arguments, point_value=point_values.of(arguments["symbol"], deployment)), now=ctx.now
         ),
         closed_at=closed_at,
-        strategy_name=strategy_name,
+        strategy_name=sys.intern(strategy_name),
         deployment=deployment,
         mode=mode,
         trade_id=reported_trade_id(ctx.owner, key, request_digest),

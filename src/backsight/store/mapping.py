@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache, reduce
 from hashlib import sha256
+from itertools import repeat
 from json.encoder import encode_basestring
 from math import isfinite
 from operator import attrgetter, itemgetter, or_
@@ -238,7 +239,6 @@ class Noun(Generic[T]):
         self._build = _builder(of, {leaf.path: place[leaf.column] for leaf in leaves})
         self._pick_key = itemgetter(*(place[name] for name in (OWNER, *key)))
         self._sorted_columns = sorted(name for name in self.columns if name != OWNER)
-        self._json = "{" + ",".join(f"{canonical_json(name)}:%s" for name in self._sorted_columns) + "}"
         self._pick_sorted = itemgetter(*(place[name] for name in self._sorted_columns))
 
     def to_values(self, value: T) -> Sequence[Any]:
@@ -270,8 +270,17 @@ class Noun(Generic[T]):
         if self.sealed:
             return [item_hash(self.cells_of_values(row)) for row in rows]
         columns = list(zip(*(self._pick_sorted(row) for row in rows), strict=True))
-        texts = zip(*map(_json_texts, columns), strict=True)
-        return [sha256((self._json % text).encode()).hexdigest()[:ITEM_LENGTH] for text in texts]
+        parts, varying = list[str](), list[Iterable[str]]()
+        for name, values in zip(self._sorted_columns, columns, strict=True):
+            texts = _json_texts(values)
+            if isinstance(texts, str):  # of all rows, like the instant of an import
+                parts.append(f"{canonical_json(name)}:{texts}".replace("%", "%%"))
+            else:
+                parts.append(f"{canonical_json(name)}:%s")
+                varying.append(texts)
+        pattern = "{" + ",".join(parts) + "}"
+        texts_of_rows = zip(*varying, strict=True) if varying else repeat((), len(rows))
+        return [sha256((pattern % texts).encode()).hexdigest()[:ITEM_LENGTH] for texts in texts_of_rows]
 
     def cells(self, row: Row) -> dict[str, Cell]:
         """The columns of a row as JSON values, without the owner, as the audit chain has them."""
@@ -353,16 +362,16 @@ def is_compressed(column: Column[Any]) -> bool:
     return isinstance(kind, CompressedText) or (isinstance(kind, JsonText | TextTuple) and kind.compressed)
 
 
-def _json_texts(values: Sequence[Any]) -> Iterable[str]:
-    """The canonical JSON of each value of a column."""
+def _json_texts(values: Sequence[Any]) -> str | Iterable[str]:
+    """The canonical JSON of each value of a column; one text if it is the same for all."""
     kinds = set(map(type, values))
     if kinds == {float}:
         return _float_texts(values)
     if kinds == {float, NoneType}:
         texts = iter(_float_texts([value for value in values if value is not None]))
         return ["null" if value is None else next(texts) for value in values]
-    if values[0] == values[-1] and len(kinds) == 1 and len(set(values)) == 1:  # of an import, like its instant
-        return [canonical_json(values[0])] * len(values)
+    if values[0] == values[-1] and len(kinds) == 1 and len(set(values)) == 1:
+        return canonical_json(values[0])
     if kinds == {str}:
         return map(encode_basestring, values)
     if kinds == {int}:

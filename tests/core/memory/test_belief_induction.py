@@ -1,7 +1,7 @@
 """Learning beliefs from episodes: evidence, retirement and induction, one by one or at once."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,13 +18,12 @@ from backsight.core.memory.belief_induction import (
     learn_all,
     with_belief,
 )
-from backsight.core.memory.cells import cells_at
+from backsight.core.memory.cells import Cell
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
     Belief,
     Domain,
     main_outcome,
-    place_of,
     posterior,
     win_rate_interval,
 )
@@ -312,23 +311,31 @@ def test_learning_does_not_change_the_knowledge_it_starts_from() -> None:
     assert before == copy
 
 
-def test_learning_reads_only_the_day_of_the_episode_from_cells_without_a_look() -> None:
-    """Only cells that are tested at this episode need their other days."""
-    trades = noise(random.Random(2), trades=26, a_day=2)
-    knowledge = learn_all(trades[:-1], knowledge=NOTHING).knowledge
-    day = trades[-1].ended_at.date()
-    part = {name: knowledge.cells[name] for name in cells_at(place_of(trades[-1])) if name in knowledge.cells}
-    part = {
-        name: replace(cell, days={at: count for at, count in cell.days.items() if at == day})
-        if cell.tally.n + 1 not in (10, 20) and name.width
-        else cell
-        for name, cell in part.items()
-    }
-    whole = learn(knowledge, trades[-1]).knowledge
-    learned = learn(replace(knowledge, cells=part), trades[-1]).knowledge
-    assert learned.cells_by_width == whole.cells_by_width
-    assert all(cell.squares == whole.cells[name].squares for name, cell in learned.cells.items())
-    assert all(cell.traded_days == whole.cells[name].traded_days for name, cell in learned.cells.items())
+def test_learning_asks_for_other_days_only_for_tests_that_may_be_significant() -> None:
+    """Cells may be given with the days of the episodes alone; a belief is then induced from all their days."""
+    trades, at_once = learned_edge()
+    questions = list[frozenset[Domain]]()
+    knowledge, induced = NOTHING, list[Belief]()
+    for trade in trades:
+        before, day = knowledge.cells, trade.ended_at.date()
+
+        def days_of(domains: Collection[Domain], whole: Mapping[Domain, Cell] = before) -> Mapping[Domain, Any]:
+            questions.append(frozenset(domains))
+            return {domain: whole[domain].days for domain in domains}
+
+        part = {
+            domain: replace(cell, days={at: count for at, count in cell.days.items() if at == day})
+            for domain, cell in before.items()
+        }
+        learned = learn_all([trade], knowledge=replace(knowledge, cells=part), days_of=days_of)
+        whole = learn(knowledge, trade).knowledge
+        assert learned.knowledge.standings == whole.standings
+        assert [(cell.squares, cell.traded_days) for cell in learned.knowledge.cells.values()] == [
+            (cell.squares, cell.traded_days) for cell in whole.cells.values()
+        ]
+        knowledge, induced = whole, [*induced, *learned.induced]
+    assert tuple(induced) == at_once.induced
+    assert len(questions) == 4
 
 
 def test_a_few_runs_of_noise_induce_nothing() -> None:

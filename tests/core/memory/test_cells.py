@@ -4,13 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backsight.core.memory.cells import (
     Cell,
+    CellCounts,
     DayCount,
     cells_at,
     difference,
     difference_by_runs,
+    least_p,
     level_of_look,
 )
 from backsight.core.memory.semantic import (
@@ -48,6 +52,22 @@ def test_the_error_of_a_difference_counts_whole_days() -> None:
     by_hand = sum((each / 10) ** 2 for each in [0.3] * 7 + [-0.7] * 3 + [0.5] * 10) * 10 / 9
     assert (result.rate, result.elsewhere, result.days) == (0.7, 0.5, 10)
     assert result.error == pytest.approx(by_hand**0.5)
+
+
+DAYS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 5)).map(lambda day: (day[0], min(day))), min_size=1)
+
+
+def counts_of(cell: Cell) -> CellCounts:
+    return CellCounts(n=cell.tally.n, wins=cell.tally.wins, traded_days=cell.traded_days)
+
+
+@given(own=DAYS, others=DAYS)
+def test_no_difference_is_more_significant_than_its_bound_without_days(
+    own: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> None:
+    cell, strategy = a_cell(own), a_cell([*own, *others])
+    result = difference(cell, strategy)
+    assert least_p(counts_of(cell), counts_of(strategy)) <= (1.0 if result is None else result.p * (1.0 + 1e-9))
 
 
 def test_the_error_of_a_difference_is_never_below_binomial() -> None:

@@ -23,6 +23,7 @@ from backsight.core.errors import Invalid
 from backsight.core.memory.episodic import Episode
 from backsight.core.numbers import positive_zero, sigmoid
 from backsight.core.portfolio import Direction
+from backsight.core.quick_init import quick_init
 from backsight.core.regime import Regime
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
@@ -63,6 +64,7 @@ class AccountMood:
     """A share of the peak, 0 to 1."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyMood:
     """Confidence and streaks after the closes of a strategy on an account; the default is neutral."""
@@ -129,6 +131,7 @@ def with_agent_state(context: ContextVector, mood: Mood) -> ContextVector:
     return copy_with(context, **{name: value for name, value in state.items() if getattr(context, name) is None})
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseFact:
     """The close of a trade, as far as it changes the mood."""

@@ -10,7 +10,7 @@ both ways end in equal states. For every episode:
    belief.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import islice
@@ -22,12 +22,14 @@ from backsight.core.memory.advice import outcome_text
 from backsight.core.memory.cells import (
     NO_TRADES,
     Cell,
+    CellCounts,
     DayCount,
     Difference,
     cells_at,
     day_of,
     difference,
     difference_by_runs,
+    least_p,
     level_of_look,
 )
 from backsight.core.memory.checkpoints import Place, is_checkpoint
@@ -63,9 +65,8 @@ class Knowledge:
     """What one owner's trades of one mode have taught so far: the state that `learn` continues.
 
     To learn some episodes, a part of the state is enough: the cells that `cells_met` names, with the days of the
-    episodes; where a look comes (`reaches_look`), all days of these cells, of the cells that name one of their
-    dimensions, and of their strategies; the number of cells by width; and the standings of the beliefs that the
-    episodes concern.
+    episodes; where a look comes (`reaches_look`), the number of cells by width; and the standings of the beliefs that
+    the episodes concern. A test that needs the other days of a cell asks for them (`DaysOf`).
     """
 
     owner_id: str
@@ -115,6 +116,15 @@ Holds = Callable[[Condition, Episode], bool]
 """Whether conditions held when an episode began."""
 
 
+DaysOf = Callable[[Collection[Domain]], Mapping[Domain, Mapping[date, DayCount]]]
+"""Gives all days of some cells as they were before the episodes that are learned. Few tests need them."""
+
+
+def no_other_days(domains: Collection[Domain]) -> Mapping[Domain, Mapping[date, DayCount]]:
+    """The default for `days_of`: the cells that learning starts from have all their days."""
+    return {domain: {} for domain in domains}
+
+
 def refuse_conditions(conditions: Condition, episode: Episode) -> bool:
     """The default for `holds`: raises `Invalid`; `experience.conditions_held` judges conditions."""
     raise Invalid(
@@ -133,13 +143,14 @@ def learn_all(
     knowledge: Knowledge,
     holds: Holds = refuse_conditions,
     retirements: Mapping[str, datetime] | None = None,
+    days_of: DaysOf = no_other_days,
 ) -> BeliefUpdate:
-    """Learn episodes in teaching order.
+    """Learn episodes in teaching order. `days_of` gives the days that the cells of the knowledge lack.
 
     To learn everything again, start with `Knowledge(owner_id=…, mode=…)`, add the stated beliefs by `with_belief`, and
     pass when the owner retired which induced beliefs.
     """
-    learner = _BeliefLearner(knowledge, holds, retirements or {})
+    learner = _BeliefLearner(knowledge, holds, retirements or {}, days_of)
     for episode in episodes:
         learner.learn(episode)
     return learner.update()
@@ -192,11 +203,13 @@ class _CellBuilder:
     The counts of the current day are kept apart and written when the day changes or the cell is built.
     """
 
-    __slots__ = ("day", "day_n", "day_wins", "days", "domain", "squares", "tally", "traded_days")
+    __slots__ = ("day", "day_n", "day_wins", "days", "domain", "other_days", "squares", "tally", "traded_days")
 
     def __init__(self, domain: Domain, cell: Cell) -> None:
         self.domain, self.tally = domain, TallyBuilder(cell.tally)
         self.days, self.traded_days, self.squares = dict(cell.days), cell.traded_days, cell.squares
+        self.other_days: Mapping[date, DayCount] | None = None if cell.days or cell.traded_days else {}
+        """Days that the cell was given without; None until a test asks for them."""
         self.day: date | None = None
         self.day_n = self.day_wins = 0
 
@@ -213,6 +226,16 @@ class _CellBuilder:
         """The cell so far; it shares its days with the builder, so that the next episode changes them."""
         self._write_day()
         return Cell(tally=self.tally.build(), days=self.days, traded_days=self.traded_days, squares=self.squares)
+
+    def counts(self) -> CellCounts:
+        """The trades so far, without their days."""
+        self._write_day()
+        return CellCounts(n=self.tally.n, wins=self.tally.wins, traded_days=self.traded_days)
+
+    def whole(self) -> Cell:
+        """The cell so far with all its days, for a test."""
+        cell = self.build()
+        return replace(cell, days={**self.other_days, **self.days}) if self.other_days else cell
 
     def _write_day(self) -> None:
         if self.day is None:
@@ -272,8 +295,10 @@ class _StandingBuilder:
 class _BeliefLearner:
     """Knowledge while episodes are learned: only the cells and standings that change are copied."""
 
-    def __init__(self, knowledge: Knowledge, holds: Holds, retirements: Mapping[str, datetime]) -> None:
-        self._start, self._holds, self._retirements = knowledge, holds, retirements
+    def __init__(
+        self, knowledge: Knowledge, holds: Holds, retirements: Mapping[str, datetime], days_of: DaysOf
+    ) -> None:
+        self._start, self._holds, self._retirements, self._days_of = knowledge, holds, retirements, days_of
         self._through, self._cells_by_width = knowledge.through, dict(knowledge.cells_by_width)
         self._cells: dict[Domain, _CellBuilder] = {}
         self._cells_at: dict[EpisodePlace, tuple[_CellBuilder, ...]] = {}
@@ -374,15 +399,19 @@ class _BeliefLearner:
 
     def _test_cell(self, builder: _CellBuilder, *, strategy: _CellBuilder, episode: Episode) -> None:
         """Induce a belief from a cell that differs from the rest, unless a belief about the cell prevents it."""
-        domain, cell, at = builder.domain, builder.build(), episode.known_at
-        if any(self._cells[wider].tally.n == cell.tally.n for wider in domain.wider):
+        domain, at = builder.domain, episode.known_at
+        wider_cells = [self._cells[wider] for wider in domain.wider]
+        if any(wider.tally.n == builder.tally.n for wider in wider_cells):
             return  # a cell with one dimension less has the same trades
-        whole = strategy.build()
-        level = level_of_look(cell.tally.n, cells=self._cells_by_width[domain.width])
+        level = level_of_look(builder.tally.n, cells=self._cells_by_width[domain.width])
+        if least_p(builder.counts(), strategy.counts()) >= level:
+            return  # without reading any days
+        self._read_days([builder, strategy, *wider_cells])
+        cell, whole = builder.whole(), strategy.whole()
         test = difference(cell, whole)
         if test is None or test.p >= level:
             return  # without visiting all days of the strategy
-        labels = (cell, *(self._cells[wider].build() for wider in domain.wider))
+        labels = (cell, *(wider.whole() for wider in wider_cells))
         test = difference_by_runs(test, cell, whole, labels)
         if test is None or test.p >= level:
             return
@@ -395,6 +424,13 @@ class _BeliefLearner:
         standing = Standing(belief=belief, founding=cell.tally, days=days, wins=_wins_by_day(cell))
         self._add_standing(standing)
         self._keep(episode, standing)
+
+    def _read_days(self, builders: Iterable[_CellBuilder]) -> None:
+        """Ask for the days that some cells were given without."""
+        lacking = {builder.domain: builder for builder in builders if builder.other_days is None}
+        if lacking:
+            for domain, days in self._days_of(lacking.keys()).items():
+                lacking[domain].other_days = days
 
     def _prevents(self, other: Belief, belief: Belief, *, at: datetime) -> bool:
         """Whether an induced belief about the same cell prevents a new one: it is live, or its owner retired it."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date
 from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.semantic import (
@@ -23,12 +24,14 @@ from backsight.core.memory.semantic import (
     place_of,
     won,
 )
+from backsight.core.quick_init import quick_init
 from backsight.core.statistics import t_two_sided
 
 WIDTHS = (1, 2)
 """How many dimensions a cell that is tested may name."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayCount:
     """The trades of a cell that closed on one UTC day."""
@@ -136,7 +139,7 @@ def difference(cell: Cell, strategy: Cell) -> Difference | None:
     rate, elsewhere, pooled = wins / n, other_wins / m, strategy.tally.wins / strategy.tally.n
     # The variance is the larger of the day-clustered and the pooled binomial estimate.
     clustered = _sum_of_squares(cell, strategy, rate, elsewhere) * days / (days - 1)
-    binomial = pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m)
+    binomial = _binomial_variance(pooled, n, m)
     error = math.sqrt(max(clustered, binomial))
     p = t_two_sided((rate - elsewhere) / error, freedom=days - 1) if error else 1.0
     return Difference(
@@ -149,6 +152,36 @@ def difference(cell: Cell, strategy: Cell) -> Difference | None:
         p=p,
         least=1.0 / (m + 2),
     )
+
+
+class CellCounts(NamedTuple):
+    """The trades of a cell without their days."""
+
+    n: int
+    wins: int
+    traded_days: int
+
+
+def least_p(cell: CellCounts, strategy: CellCounts) -> float:
+    """A bound that the p-value of `difference` is never below, found without the days of either cell.
+
+    The error is at least the binomial one, and rates are known from the days of the cell at most. 1 where there is no
+    difference to test.
+
+    >>> round(least_p(CellCounts(40, 28, 20), CellCounts(400, 160, 90)), 6)
+    0.000635
+    """
+    n, m = cell.n, strategy.n - cell.n
+    if not m or min(cell.traded_days, strategy.traded_days) < FEWEST_DAYS:
+        return 1.0
+    apart = cell.wins / n - (strategy.wins - cell.wins) / m
+    error = math.sqrt(_binomial_variance(strategy.wins / strategy.n, n, m))
+    return t_two_sided(apart / error, freedom=min(cell.traded_days, strategy.traded_days) - 1) if error else 1.0
+
+
+def _binomial_variance(rate: float, n: int, m: int) -> float:
+    """The variance of the difference of two win rates if all trades win at one rate."""
+    return rate * (1.0 - rate) * (1.0 / n + 1.0 / m)
 
 
 def difference_by_runs(test: Difference, cell: Cell, strategy: Cell, labels: Iterable[Cell]) -> Difference | None:

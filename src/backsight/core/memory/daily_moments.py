@@ -10,6 +10,7 @@ from datetime import date
 from functools import lru_cache
 from statistics import NormalDist
 
+from backsight.core.quick_init import quick_init
 from backsight.core.statistics import t_cdf, t_quantile
 
 MEMORY = 0.9
@@ -23,6 +24,7 @@ SCEPTICAL_TRADES = 10.0
 """How many trades at the reference the prior of a mean outcome is worth."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyMoments:
     """Count, mean and sum of squared deviations of outcomes that come day after day, and their sums by day.

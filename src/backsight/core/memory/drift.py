@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 
 from backsight.core.errors import Invalid
 from backsight.core.instants import format_instant
+from backsight.core.quick_init import quick_init
 from backsight.core.statistics import Moments, t_cdf
 
 Turn = Literal["up", "down"]
@@ -96,6 +97,7 @@ class Alarm:
     """The change of the mean, in standard deviations of the values before; its sign is the direction."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Persistence:
     """How much the level of a day carries over to later days, from the z of all days so far."""
@@ -162,6 +164,7 @@ def long_run_variance(echoes: float, weight: float) -> float:
     return 1.0 + 2.0 * EXTRAPOLATION * max(0.0, echoes / weight) if weight else 1.0
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedDays:
     """The z of the days since a sum left zero, and their weighted autocovariances about their own mean."""
@@ -204,6 +207,7 @@ class ChangedDays:
         return echoes, max(0.0, self.squares - mean * self.total)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CumulativeSum:
     """The CUSUM in one direction, and the values before and after the instant at which it last left zero."""
@@ -284,6 +288,7 @@ def are_independent(echoes: float, weight: float, *, before: int, after: int = 0
 _AT_ZERO = CumulativeSum()
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoSidedSum:
     """The sums of one detector: upward and downward."""
@@ -295,6 +300,7 @@ class TwoSidedSum:
 _NEW_SUMS = TwoSidedSum()
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDay:
     """The values of the current day, which is not over."""
@@ -306,6 +312,7 @@ class OpenDay:
     last_at: datetime
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detector:
     """The state of both detectors of a series after the values so far."""

@@ -9,11 +9,13 @@ from backsight.core.context import ContextVector
 from backsight.core.ids import derive_id
 from backsight.core.instants import days_between
 from backsight.core.portfolio import Direction, Mode
+from backsight.core.quick_init import quick_init
 from backsight.core.trades.trade import Outcome, Trade
 
 EpisodeKind = Literal["trade", "call", "inaction"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
     """A closed trade, a call without a position, or a deliberate inaction."""

@@ -42,6 +42,7 @@ from backsight.core.memory.semantic import (
     won,
 )
 from backsight.core.portfolio import Mode
+from backsight.core.quick_init import quick_init
 from backsight.core.trades.trade import OutcomeUnit
 
 
@@ -71,6 +72,7 @@ class BeliefRecord:
     posterior: Posterior
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRecord:
     """The row of a piece of evidence."""
@@ -79,6 +81,7 @@ class EvidenceRecord:
     evidence: BeliefEvidence
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRecord:
     """The row of a cell, without its days."""
@@ -94,6 +97,7 @@ class CellRecord:
     wins_squared: int
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellDayRecord:
     """The row of one UTC day of a cell."""
@@ -105,6 +109,7 @@ class CellDayRecord:
     count: DayCount
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PractisedTrade:
     """The row of a trade that habits are computed from, with the strategy's record before the trade."""
@@ -344,10 +349,15 @@ def cell_from_record(row: CellRecord, days: Mapping[str, DayCount]) -> Cell:
     """The cell of a row, with the days that were read."""
     return Cell(
         tally=row.tally,
-        days={date.fromisoformat(day): count for day, count in days.items()},
+        days=days_from_rows(days),
         traded_days=row.traded_days,
         squares=(row.trades_squared, row.trades_by_wins, row.wins_squared),
     )
+
+
+def days_from_rows(days: Mapping[str, DayCount]) -> dict[date, DayCount]:
+    """The days of a cell by date."""
+    return {date.fromisoformat(day): count for day, count in days.items()}
 
 
 def trade_figures(episode: Episode) -> TradeFigures:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from backsight.core.copies import copy_with
 from backsight.core.memory.affective import (
     MAX_DRAWDOWN,
     AccountMood,
@@ -26,8 +27,10 @@ from backsight.core.memory.affective import (
     fact_order,
     risk_appetite,
 )
+from backsight.core.quick_init import quick_init
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoodRow:
     """One stored row: the mood of an account, or the mood of a strategy on the account."""
@@ -102,8 +105,7 @@ def next_strategy_rows(
     for n, close in enumerate(closes, start=first):
         mood = _after(mood, close)
         is_last = n - first == len(closes) - 1
-        row = _close_row(close, mood, n=n, **key)
-        rows.append(row if is_last else without_recent(row))
+        rows.append(_close_row(close, mood if is_last else _forgetful(mood), n=n, **key))
     return rows
 
 
@@ -134,7 +136,12 @@ def _close_row(
 
 def without_recent(row: MoodRow) -> MoodRow:
     """A row that is no longer the last one."""
-    return replace(row, strategy=replace(_strategy_mood(row), recent={}))
+    return replace(row, strategy=_forgetful(_strategy_mood(row)))
+
+
+def _forgetful(mood: StrategyMood) -> StrategyMood:
+    """A mood without its recent outcomes."""
+    return copy_with(mood, recent={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

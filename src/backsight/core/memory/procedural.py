@@ -18,6 +18,7 @@ from backsight.core.memory.checkpoints import is_checkpoint
 from backsight.core.memory.drift import Alarm, Detector, watch
 from backsight.core.memory.estimates import FEWEST, Estimate, correlation_estimate, mean_estimate, ratio_estimate
 from backsight.core.missing_outcomes import KnownOutcomes
+from backsight.core.quick_init import quick_init
 from backsight.core.statistics import Moments, moments_of
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
@@ -28,6 +29,7 @@ UNITS: tuple[OutcomeUnit, ...] = get_args(OutcomeUnit)
 Reaction = Literal["size", "confidence"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeFigures:
     """The figures of one closed trade that habits are computed from; None where a figure is not known."""
@@ -61,6 +63,7 @@ class TradeFigures:
     """The outcome of that trade."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastClose:
     """A closed trade as the next trade of its agent sees it."""
@@ -78,6 +81,7 @@ class Figure:
     n: int
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """Count, wins and outcomes of trades up to an instant."""
@@ -310,6 +314,7 @@ def _reaction(answers: Iterable[tuple[Outcome | None, float | None]]) -> Estimat
     return correlation_estimate([(outcome.value, value) for outcome, value in reactions if outcome.unit == usual])
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTrade:
     """A trade that may be in the next window, with the record of the strategy before the trade."""

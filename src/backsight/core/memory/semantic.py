@@ -18,6 +18,7 @@ from backsight.core.memory.conditions import Condition, condition_text
 from backsight.core.memory.daily_moments import DailyMoments, DailyMomentsBuilder
 from backsight.core.memory.episodic import Episode
 from backsight.core.portfolio import Direction, Mode
+from backsight.core.quick_init import quick_init
 from backsight.core.regime import Regime, Session, VolatilityRegime
 from backsight.core.statistics import beta_quantile, beta_tail
 from backsight.core.trades.trade import Outcome, OutcomeUnit
@@ -167,6 +168,7 @@ class Belief(BeliefTerms):
     """From then on the belief is neither shown nor acted on; its evidence is still counted."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefEvidence:
     """One episode that confirms or contradicts one belief."""
@@ -180,6 +182,7 @@ class BeliefEvidence:
     known_at: datetime
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceTally:
     """Wins, losses and outcomes of episodes; the weights are counts, unless episodes are weighted by outcome."""

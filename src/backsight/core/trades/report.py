@@ -12,6 +12,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import CLOCK_SKEW, format_instant
 from backsight.core.numbers import positive_zero
 from backsight.core.portfolio import Direction
+from backsight.core.quick_init import quick_init
 from backsight.core.regime import Regime
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import (
@@ -45,6 +46,7 @@ class TradeNote:
         return not (self.reflection or self.market_context or self.tags) and self.confidence is None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeReport:
     """A closed trade as it is reported: arguments of `remember_trade`, and columns that only a file has."""

@@ -9,6 +9,7 @@ from backsight.core.context import ContextVector
 from backsight.core.holdout import MemoryArm
 from backsight.core.instruments import valued
 from backsight.core.portfolio import Direction, Mode
+from backsight.core.quick_init import quick_init
 from backsight.core.regime import Preset, RegimeTag
 
 USD = "USD"
@@ -19,6 +20,7 @@ OutcomeUnit = Literal["R", "vol", "pct"]
 ExcursionSource = Literal["bars", "marks"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The size of a win or loss and its unit; statistics never mix units."""
@@ -92,6 +94,7 @@ def risk_to_stop(direction: Direction, *, entry_price: float, stop_price: float,
     return distance * size if distance > 0 else None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """The facts of a trade's entry. They never change, except the size, which follows the fills."""
@@ -125,6 +128,7 @@ REPORTED_ENTRY = Entry()
 """The entry of a trade that was reported as a whole: only its price is known."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trade:
     """One round trip. Money is in the account's currency, unless `currency` names another that could not be converted.
