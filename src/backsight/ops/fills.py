@@ -105,7 +105,15 @@ def import_fills(
                 counts.left_out.refuse_broken(file)
             trades = None
             if counts.first_new_at is not None:
-                trades = fold_trades(transaction, ctx, target, owner_account, book, since=counts.first_new_at)
+                trades = fold_trades(
+                    transaction,
+                    ctx,
+                    target,
+                    owner_account,
+                    book,
+                    since=counts.first_new_at,
+                    new_splits=counts.new_splits,
+                )
             if dry_run or not counts.fills:
                 raise TakenBackError
     except TakenBackError:
