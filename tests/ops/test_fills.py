@@ -121,6 +121,13 @@ def test_progress_is_reported(memory: Memory, tmp_path: Path) -> None:
     assert ("rows read", 1_000, 1_003) in reports
 
 
+def test_given_columns_that_do_not_fit_are_named(memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="columns: there is no column 'Menge'; the file has time, symbol, side, quantity"):
+        imported(memory, tmp_path, columns={"Menge": "quantity"})
+    with pytest.raises(Invalid, match="no column for symbol, quantity, price; name them among its columns when"):
+        imported(memory, tmp_path, "when,ticket\n2026-05-01,1\n", columns={"when": "time"})
+
+
 SPLITS = "time,symbol,kind,quantity,price,ratio,amount,id\n"
 
 

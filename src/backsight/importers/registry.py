@@ -76,6 +76,8 @@ def chosen_format(
         tables = [each for each in candidates if each.generic and fits[each.rows](head, columns)]
         if tables:
             return tables[0]
+        if not fitting_formats(path, candidates):  # reading it as a table says which columns are wrong or missing
+            return next(each for each in candidates if each.generic)
     return recognised_format(path, candidates)
 
 
