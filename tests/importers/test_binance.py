@@ -93,7 +93,7 @@ def test_funding_and_transfers_of_the_transaction_history(tmp_path: Path) -> Non
         ("2026-06-01 09:00:00,BTCUSDT,BUY,,0.005,340,0.1,USDT,0,USDT", "price is missing"),
         ("2026-06-01 09:00:00,BTCUSDT,BUY,68000,0,340,0.1,USDT,0,USDT", "not above 0"),
         ("01/06/2026 09:00,BTCUSDT,BUY,68000,0.005,340,0.1,USDT,0,USDT", "time cannot be read"),
-        ("2026-06-01 09:00:00,BTCUSDT,BUY,68000,0.005,340,NaN,USDT,0,USDT", "amount is not a number"),
+        ("2026-06-01 09:00:00,BTCUSDT,BUY,68000,0.005,340,NaN,USDT,0,USDT", "fee is not a number"),
         ("2026-06-01 09:00:00,BTCUSDT,BUY,68,000.00,0.005,340,0.1,USDT,0,USDT", "more cells than the header"),
     ],
 )

@@ -39,7 +39,7 @@ def test_a_stray_quote_spoils_one_row(tmp_path: Path) -> None:
 
 
 def test_a_file_without_the_header_is_refused_with_its_columns(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="has no header of this format; its columns are feecoin, time"):
+    with pytest.raises(Invalid, match="has no header of this format; give an export with feecoin, time"):
         rows_of(tmp_path, "time,price\n1,2\n")
 
 

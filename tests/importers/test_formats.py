@@ -39,3 +39,21 @@ def test_only_the_beginning_of_a_large_file_is_read(tmp_path: Path) -> None:
     assert (len(head.start), head.whole, head.first_lines) == (HEAD_BYTES, False, ["a"] * 50)
     path.write_bytes(b"a" * HEAD_BYTES)
     assert head_of(path).whole
+
+
+@pytest.mark.parametrize(
+    ("content", "unit"),
+    [
+        (b"symbol\nBTC\n", "line"),
+        (b'{"symbol": "BTC"}\n{"symbol": "ETH"}\n', "line"),
+        (b'{"trades": [1, 2]}', "row"),
+        (b'{\n"trades": [1, 2]}', "row"),
+        (b'[{"symbol": "BTC"}]', "row"),
+        (b"<html><table>", "row"),
+        (b"<FlexQueryResponse>", "line"),
+        (b"PK\3\4\0", "row"),
+    ],
+)
+def test_a_row_is_called_a_line_where_it_begins_on_its_own(tmp_path: Path, content: bytes, unit: str) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert head_of(tmp_path / "file").row_unit == unit

@@ -165,3 +165,10 @@ def test_closed_trades_are_read_with_the_names_of_remember_trade(tmp_path: Path)
     expected: dict[str, Any] = {"symbol": "SPY", "direction": "short", "entry_price": 500.0, "exit_price": 490.0}
     expected |= {"pnl": 100.0, "closed_at": datetime(2026, 6, 4, 10, tzinfo=UTC), "size": 10.0}
     assert (row.values, is_table_of_trades(head_of(path)), is_table_of_fills(head_of(path))) == (expected, True, False)
+
+
+def test_sides_in_other_languages_are_understood(tmp_path: Path) -> None:
+    sides = ["Kauf", "Verkauf", "Achat", "Vente", "Compra", "Venta", "Acquisto", "Vendita"]
+    lines = [f"2026-06-04 10:0{number}:00,SAP,{side},1,100\n" for number, side in enumerate(sides)]
+    fills = fills_of(tmp_path, "time,symbol,side,quantity,price\n" + "".join(lines))
+    assert [fill.quantity for fill in fills] == [1.0, -1.0] * 4

@@ -67,6 +67,7 @@ def test_executions_count_instead_of_orders_where_they_are_listed(tmp_path: Path
         ('"1,000",182.10', '"1,00",182.10', "quantity is not a number"),
         ("2026-05-01, 09:35:00", "05/01/2026, 09:35", "two orders"),
         (",182.10,182.10,-182100,-1.00,182101,0,0,O", ",182.10", "fewer cells"),
+        ('Trades,Data,Order,Stocks,USD,AAPL,"2026-05-01', "Trades,Date", "neither Header, Data nor a subtotal"),
     ],
 )
 def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, old: str, new: str, reason: str) -> None:
@@ -74,3 +75,10 @@ def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, old: str, new: str, 
     (broken,) = (row for row in of_type(rows, LeftOutRow) if row.broken)
     assert broken.number == 6
     assert reason in broken.reason
+
+
+def test_a_future_whose_multiplier_is_not_in_the_statement_is_named(tmp_path: Path) -> None:
+    future = 'Trades,Data,Order,Futures,USD,ESM6,"2026-05-06, 10:00:00",1,5000,5000,0,-2,0,0,0,O'
+    text = IBKR_STATEMENT.replace("Trades,SubTotal", f"{future}\nTrades,SubTotal", 1)
+    remarks = [row.text for row in of_type(rows_read(tmp_path, "ibkr-statement", text), RemarkRow)]
+    assert any("what a contract of ESM6 is worth" in remark for remark in remarks)

@@ -225,7 +225,9 @@ def test_a_workbook_is_read_like_the_page(tmp_path: Path) -> None:
     ("column", "cell", "reason"),
     [
         (0, "yesterday", "time is not a time"),
+        (1, "12x", "the number of a deal, an order or a position is not a number"),
         (2, "", "symbol is missing"),
+        (4, "away", "the direction of a deal is not known, or the volume of an order or a position is missing"),
         (5, "some", "volume is not a number"),
         (6, "0", "price is not above 0"),
         (11, "nan", "profit is not a number"),
@@ -237,6 +239,21 @@ def test_a_deal_that_cannot_be_read_is_named(tmp_path: Path, column: int, cell: 
     (left,) = [row for row in rows if isinstance(row, LeftOutRow)]
     assert (left.reason, left.broken) == (reason, True)
     assert len(fills_of(rows)) == 1
+
+
+@pytest.mark.parametrize("column", [*range(5, 13)])
+def test_a_deal_without_one_of_its_cells_is_not_read_from_the_wrong_columns(tmp_path: Path, column: int) -> None:
+    for deal in (EXIT, [*EXIT[:-1], ""]):
+        rows = read(tmp_path / "r.html", a_table(ENTRY, [*deal[:column], *deal[column + 1 :]]))
+        (left,) = [row for row in rows if isinstance(row, LeftOutRow)]
+        assert (left.broken, len(fills_of(rows))) == (True, 1)
+
+
+def test_an_operation_of_an_unknown_type_is_named(tmp_path: Path) -> None:
+    operation = [*BALANCE[:3], "gift", *BALANCE[4:]]
+    rows = read(tmp_path / "r.html", a_table(operation, ENTRY))
+    (left,) = [row for row in rows if isinstance(row, LeftOutRow)]
+    assert (left.reason, left.broken) == ("a deal of the type 'gift' is not known", False)
 
 
 def test_a_report_that_is_cut_off_is_named(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_closed_position_is_a_trade(tmp_path: Path) -> None:
         ({"side": "LONG", "ts_closed": ""}, "the position is still open", False),
         ({"ts_closed": "NaT"}, "the position is still open", False),
         ({"realized_pnl": "5 JPY"}, "the result is in JPY, and that of the first row in USD", False),
-        ({"realized_pnl": "5"}, "an amount has no currency", True),
+        ({"realized_pnl": "5"}, "realized_pnl has no currency", True),
         ({"avg_px_close": "x"}, "avg_px_close is not a number", True),
         ({"entry": "HOLD"}, "entry is neither BUY nor SELL", True),
     ],

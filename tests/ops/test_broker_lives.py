@@ -330,6 +330,10 @@ def test_rests_and_withdrawals_of_coins_beside_late_entries(seed: int, habits: d
     check_life(random.Random(seed), **habits)
 
 
+def test_a_split_at_the_instant_of_the_close_that_follows_it() -> None:
+    check_life(random.Random(1131))
+
+
 @pytest.mark.parametrize("seed", [29, 33, 109, 182, 202])
 def test_late_splits_with_any_trade_in_their_interval(seed: int) -> None:
     check_life(random.Random(seed), symbols=("AAPL",))

@@ -119,3 +119,60 @@ def test_progress_is_reported(memory: Memory, tmp_path: Path) -> None:
     rows = "".join(f"2026-05-02 10:00,BTC,buy,1,100,0,{number}\n" for number in range(3, 1_003))
     imported(memory, tmp_path, TEXT + rows)
     assert ("rows read", 1_000, 1_003) in reports
+
+
+def test_given_columns_that_do_not_fit_are_named(memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="columns: there is no column 'Menge'; the file has time, symbol, side, quantity"):
+        imported(memory, tmp_path, columns={"Menge": "quantity"})
+    with pytest.raises(Invalid, match="no column for symbol, quantity, price; name them among its columns when"):
+        imported(memory, tmp_path, "when,ticket\n2026-05-01,1\n", columns={"when": "time"})
+
+
+SPLITS = "time,symbol,kind,quantity,price,ratio,amount,id\n"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        pytest.param(
+            ["06-01T10,A,trade,10,100,,,1", "06-02T10,A,split,,,0.1,,2"],
+            ["06-03T10,A,trade,-1,1100,,,3"],
+            id="reverse split of an open position",
+        ),
+        pytest.param(
+            ["06-01T10,A,trade,5,100,,,1", "06-01T11,A,trade,-15,100,,,2", "06-02T10,A,split,,,10,,3"],
+            ["06-03T10,A,trade,100,9,,,4"],
+            id="split of a position that a reversal opened",
+        ),
+        pytest.param(
+            ["06-01T10,A,trade,10,100,,,1", "06-02T10,A,trade,-10,110,,,2", "06-03T10,A,split,,,2,,3"],
+            ["06-04T10,A,dividend,,,,5,4"],
+            id="dividend after a split of nothing",
+        ),
+        pytest.param(
+            ["06-01T10,A,trade,10,100,,,1", "06-02T10,A,split,,,0.1,,2", "06-02T10,A,trade,-1,1100,,,3"],
+            ["06-04T10,A,dividend,,,,5,4"],
+            id="split at the instant of the close",
+        ),
+        pytest.param(
+            ["06-01T10,A,trade,5,100,,,1", "06-01T11,A,trade,-15,100,,,2", "06-03T10,A,trade,100,9,,,4"],
+            ["06-02T10,A,split,,,10,,3"],
+            id="split that is imported last",
+        ),
+    ],
+)
+def test_a_file_with_splits_in_two_parts_gives_the_trades_of_the_whole(
+    memory: Memory, tmp_path: Path, earlier: list[str], later: list[str]
+) -> None:
+    def trades(account: str) -> list[tuple[Any, ...]]:
+        of_account = f"{account}@{account}"
+        listed = [*memory.list_trades(deployment=of_account).trades]
+        listed += memory.list_trades(deployment=of_account, status="open").trades
+        return [(each.opened_at, each.direction, each.size, each.open_size, each.pnl) for each in listed]
+
+    whole = SPLITS + "".join(f"2026-{row[:8]}:00Z{row[8:]}\n" for row in sorted([*earlier, *later]))
+    parts = [SPLITS + "".join(f"2026-{row[:8]}:00Z{row[8:]}\n" for row in part) for part in (earlier, later)]
+    imported(memory, tmp_path, whole, account="whole")
+    for part in parts:
+        imported(memory, tmp_path, part, account="parts")
+    assert trades("parts") == trades("whole") != []

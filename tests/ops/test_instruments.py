@@ -109,6 +109,13 @@ def test_spot_round_trips_close_where_the_account_names_its_dust(memory: Memory,
     assert [trade.status for trade in desk.trades()] == ["closed"] * 3
 
 
+def test_rests_that_add_up_to_more_than_a_lot_step_need_dust(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock, dust=5.0)
+    memory.save_instrument(symbol="BTC", lot_step=0.01, kind="spot")
+    round_trips(desk, 4, sold=0.99, left=0.009)
+    assert [(trade.status, trade.inferred) for trade in desk.trades()] == [("closed", False)] * 4
+
+
 def test_without_a_lot_step_or_dust_a_rest_stays_open(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
     round_trips(desk, 1, sold=0.99, left=0.009)
@@ -521,6 +528,31 @@ def test_a_renamed_position_goes_on_and_realises_nothing(memory: Memory, clock: 
     assert [each.id for each in closed.closed] == [trade.id]
     assert closed.decision.before.portfolio.positions == ()
     assert (memory.doctor().healthy, memory.verify_audit().intact) == (True, True)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_position_that_is_reduced_after_its_rename_in_one_tick_goes_on(
+    memory: Memory, clock: FakeClock, named: bool
+) -> None:
+    desk = Desk(memory, clock)
+    for symbol in ("FB", "META"):
+        memory.save_instrument(symbol=symbol, underlying="Meta Platforms" if named else None)
+    bought = a_report("i", at(0.5), 2.0, 90.0, symbol="FB")
+    sold = a_report("o", at(1.8), -1.0, 95.0, symbol="META")
+    desk.tick(1, [a_position(2.0, symbol="FB", average_price=90.0)], fills=[bought])
+    desk.tick(2, [a_position(1.0, symbol="META", average_price=90.0, mark=95.0)], fills=[sold])
+    desk.tick(3, [], fills=[a_report("p", at(2.8), -1.0, 96.0, symbol="META")], marks={"META": 96.0})
+    if named:
+        trade = desk.trade()
+        assert (trade.symbol, trade.direction, trade.size, trade.pnl, trade.inferred) == (
+            "META",
+            "long",
+            2.0,
+            11.0,
+            False,
+        )
+    else:
+        assert all(trade.inferred for trade in desk.trades())
 
 
 def test_a_late_rename_without_averages_joins_what_was_taken_for_two_trades(memory: Memory, clock: FakeClock) -> None:

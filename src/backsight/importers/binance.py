@@ -116,15 +116,17 @@ def _closing_part(fill: ReportedFill, instrument: InstrumentRow) -> ClosingPart 
 def _amounts(row: CsvRow, symbol: str) -> tuple[float, float, str]:
     """The size, the fee and the coin of the fee, with or without units right after the numbers."""
     assets = base_and_quote(symbol) or ("", "")
-    executed = row.text("executed", "quantity") if "market" not in row.cells else row.text("amount")
+    column = next(name for name in ("executed", "quantity", "amount") if name in row.cells)
+    executed = row.text(column)
     if not executed:
-        raise ValueError("no quantity")
-    size, _ = amount_with_unit(executed, _units_of(symbol, executed, assets), decimal_comma=row.decimal_comma)
+        raise ValueError(f"{column} is missing")
+    comma = row.decimal_comma
+    size, _ = amount_with_unit(executed, _units_of(symbol, executed, assets), decimal_comma=comma, column=column)
     cell = row.text("fee")
     if not cell:
         return size, 0.0, ""
     units = {*assets, *_units_of(symbol, cell, assets)}
-    fee, coin = amount_with_unit(cell, units, decimal_comma=row.decimal_comma)
+    fee, coin = amount_with_unit(cell, units, decimal_comma=comma, column="fee")
     return size, fee, (coin or row.text("feecoin")).upper()
 
 

@@ -103,17 +103,19 @@ def number_in_text(text: str, *, decimal_comma: bool = False, column: str) -> fl
     return number
 
 
-def amount_with_unit(text: str, units: Collection[str], *, decimal_comma: bool = False) -> tuple[float, str]:
+def amount_with_unit(
+    text: str, units: Collection[str] = (), *, decimal_comma: bool = False, column: str = "amount"
+) -> tuple[float, str]:
     """A number and the unit right after it; a unit that may begin with a digit must be one of `units`.
 
-    >>> amount_with_unit("0.5BTC", ()), amount_with_unit("20.01000SHIB", {"1000SHIB"}), amount_with_unit("3", ())
+    >>> amount_with_unit("0.5BTC"), amount_with_unit("20.01000SHIB", {"1000SHIB"}), amount_with_unit("3")
     ((0.5, 'BTC'), (20.0, '1000SHIB'), (3.0, ''))
     """
     cell = text.strip()
     unit = next((each for each in sorted(units, key=len, reverse=True) if each and cell.endswith(each)), "")
     if not unit:
         unit = cell.lstrip("+-0123456789.,Ee ") if cell[-1:].isalpha() else ""
-    return number_in_text(cell.removesuffix(unit), decimal_comma=decimal_comma, column="amount"), unit
+    return number_in_text(cell.removesuffix(unit), decimal_comma=decimal_comma, column=column), unit
 
 
 def zone_in(text: str | None) -> tzinfo | None:
@@ -167,7 +169,7 @@ def csv_table(path: Path, layouts: Sequence[frozenset[str]]) -> tuple[CsvHeader,
     header = find_header((line for _, line in text_lines(path)), layouts)
     if header is None:
         expected = " or ".join(", ".join(sorted(layout)) for layout in layouts)
-        raise Invalid(f"{path} has no header of this format; its columns are {expected}", field="path")
+        raise Invalid(f"{path} has no header of this format; give an export with {expected}", field="path")
     return header, _rows(path, header)
 
 

@@ -42,12 +42,15 @@ EPOCH_SMALLEST = 1e8
 """Smaller numbers (before March 1973, as seconds) are years or compact dates and not times."""
 
 
+RowUnit = Literal["line", "row"]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file that is being read; its errors name the file and the line or row."""
 
     path: Path
-    unit: Literal["line", "row"] = "line"
+    unit: RowUnit = "line"
 
     def invalid(self, number: int, message: str, *, field: str) -> Invalid:
         return Invalid(f"{self.path} {self.unit} {number}: {message}", field=field)
@@ -110,7 +113,7 @@ def read_bytes(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
     if not content:
-        raise _empty(path)
+        raise empty_file(path)
     return content
 
 
@@ -157,7 +160,7 @@ def decode(content: bytes, *, path: Path) -> str:
         message = f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
         raise Source(path).invalid(line, message, field="path") from None
     if not text.strip():
-        raise _empty(path)
+        raise empty_file(path)
     return text
 
 
@@ -232,7 +235,8 @@ def number_of(value: object) -> float | None:
         return math.inf
 
 
-def _empty(path: Path) -> Invalid:
+def empty_file(path: Path) -> Invalid:
+    """The error for a file without content."""
     return Invalid(f"{path} is empty; give a file with rows", field="path")
 
 

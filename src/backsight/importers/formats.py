@@ -17,7 +17,7 @@ from backsight.core.fills import ClosingPart
 from backsight.core.instruments import InstrumentKind
 from backsight.core.orders import ReportedFill
 from backsight.core.portfolio import Mode
-from backsight.importers.files import GZIP, unreadable
+from backsight.importers.files import GZIP, RowUnit, unreadable
 from backsight.importers.trades import TradeRow
 
 HEAD_BYTES = 65_536
@@ -116,6 +116,14 @@ class FileHead:
         return [line for line in self.text.splitlines() if line.strip()][:50]
 
     @cached_property
+    def row_unit(self) -> RowUnit:
+        """What a row is called in messages: its number is that of a line only where every row begins on its own."""
+        text = self.text.lstrip()
+        if text.startswith("{"):
+            return "line" if len(self.first_lines) > 1 and _is_object(self.first_lines[0]) else "row"
+        return "row" if not text or text.startswith("[") or "<table" in text.lower() else "line"
+
+    @cached_property
     def first_object(self) -> Mapping[str, Any] | None:
         """The first JSON object in the file: the only one, the first line, or the first of a list; None without one."""
         text = self.text.lstrip()
@@ -149,6 +157,13 @@ class FileFormat:
     """Whether it reads tables that no program in particular wrote; a file that another format fits is read by that."""
     mode: Mode | None = None
     """The mode of every file of this format, like `sim` for the results of a backtest; None if it must be given."""
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _start_of_gzip(start: bytes) -> bytes:

@@ -129,6 +129,10 @@ BUYS = [
     "openlong",
     "closeshort",
     "buytocover",
+    "kauf",
+    "achat",
+    "compra",
+    "acquisto",
 ]
 SELLS = [
     "sell",
@@ -144,6 +148,10 @@ SELLS = [
     "openshort",
     "closelong",
     "sellshort",
+    "verkauf",
+    "vente",
+    "venta",
+    "vendita",
 ]
 SIDES = {**dict.fromkeys(BUYS, 1.0), **dict.fromkeys(SELLS, -1.0)}
 KINDS: dict[str, ReportedKind] = {plain_name(kind): kind for kind in get_args(ReportedKind)}

@@ -53,6 +53,8 @@ KINDS: Mapping[str, InstrumentKind] = {
     "forex": "fx",
     "cryptocurrency": "spot",
 }
+SUBTOTALS = frozenset({"SubTotal", "Total", "Notes"})
+CONTRACTS = ("futures", "options on futures")
 OPTION_MULTIPLIER = 100.0
 SECURITY = re.compile(r"([A-Z0-9. ]{1,24})\(")
 """A security at the start of a description: `AAPL(US0378331005) Cash Dividend USD 0.25 per Share`."""
@@ -80,6 +82,8 @@ class _Statement:
     entry_fees: EntryFees = field(default_factory=EntryFees)
     symbols: set[str] = field(default_factory=set)
     unconverted: set[str] = field(default_factory=set)
+    unknown_sizes: set[str] = field(default_factory=set)
+    """Futures without a multiplier in the statement."""
     splits: set[tuple[str, datetime]] = field(default_factory=set)
 
     def rate(self, currency: str) -> float | None:
@@ -117,6 +121,12 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     if not sections & SECTIONS:
         raise Invalid(f"{path} has no trades or payments; give an activity statement as CSV", field="path")
     yield from file_rows(_lines(path), lambda number, line: _understood(number, line, statement))
+    if statement.unknown_sizes:
+        names = ", ".join(sorted(statement.unknown_sizes))
+        yield RemarkRow(
+            text=f"The statement does not tell what a contract of {names} is worth (Financial Instrument Information): "
+            "it counts as 1 unit; save an instrument with the right multiplier"
+        )
     if statement.unconverted:
         names = ", ".join(sorted(statement.unconverted))
         yield RemarkRow(text=f"The statement tells no rate of {names}: money in it is not converted")
@@ -154,8 +164,10 @@ def _understood(number: int, line: _Line, statement: _Statement) -> Iterable[Fil
         if line.row.problem is not None:
             raise ValueError(line.row.problem)
         return ()
-    if line.kind != "Data":
+    if line.kind in SUBTOTALS:
         return [LeftOutRow(number=number, reason="a subtotal")]
+    if line.kind != "Data":
+        raise ValueError("the second cell is neither Header, Data nor a subtotal")
     if line.section == TRADES:
         return _trade(number, line.row, statement)
     if any(line.row.text(column).casefold().startswith("total") for column in ("currency", "assetcategory")):
@@ -198,6 +210,8 @@ def _instrument(symbol: str, category: str, currency: str, statement: _Statement
         return
     statement.symbols.add(symbol)
     kind = KINDS.get(category.casefold().partition(" - ")[0])
+    if symbol not in statement.multipliers and category.casefold().startswith(CONTRACTS):
+        statement.unknown_sizes.add(symbol)
     usual = OPTION_MULTIPLIER if category.casefold().startswith("equity and index options") else 1.0
     underlying = statement.underlyings.get(symbol)
     yield InstrumentRow(

@@ -51,6 +51,8 @@ DIRECTIONS = ("in", "out", "in/out", "out by")
 TRANSFERS = ("balance", "credit", "bonus", "correction")
 CHARGES = ("charge", "commission", "interest", "tax", "agent")
 """How types of operations begin that charge or pay money, like `commission daily`."""
+ORDERS = ("buy", "sell", "close by")
+"""How types of orders and positions begin, like `buy stop limit`."""
 TITLES = ("Trade History Report", "Strategy Tester Report")
 KINDS, BOOKS = ("real", "demo", "contest"), ("Hedge", "Netting", "Exchange")
 MONEY_COLUMNS = {
@@ -218,26 +220,40 @@ def _read_account(cells: list[str], report: _Report) -> None:
 
 
 def _read_row(number: int, cells: list[str], report: _Report, columns: int, options: ReadOptions) -> None:
-    if len(cells) < 12 or not cells[1].isdecimal():
+    """Read a deal or a closed position; headers, sums and orders tell nothing more."""
+    if len(cells) < 12 or not (_is_time(cells[0]) or cells[1].isdecimal()):
         return
+    if not cells[1].isdecimal():
+        raise ValueError("the number of a deal, an order or a position is not a number")
     kind, direction = cells[3].casefold(), cells[4].casefold()
     if direction in DIRECTIONS or kind.startswith((*TRANSFERS, *CHARGES)):
         _read_deal(number, cells, report, columns, options)
+    elif not kind.startswith(ORDERS):
+        report.left_out.append(_of_unknown_type(number, kind))
+    elif number_of(direction.partition("/")[0].replace(" ", "")) is None:
+        raise ValueError("the direction of a deal is not known, or the volume of an order or a position is missing")
     elif kind in SIDES and _is_position(cells):
         row = _closed(cells, options)
         report.closed.setdefault((row.symbol, row.closed_at), []).append(row)
 
 
+def _is_time(cell: str) -> bool:
+    return cell[:4].isdecimal() and cell[4:5] == "."
+
+
+def _of_unknown_type(number: int, kind: str) -> LeftOutRow:
+    return LeftOutRow(number=number, reason=f"a deal of the type {kind[:40]!r} is not known")
+
+
 def _is_position(cells: list[str]) -> bool:
     """Whether a row is of a closed position: an order has no number after its second time, an open position no time."""
-    has_time = len(cells) >= 13 and cells[8][:4].isdecimal() and cells[8][4:5] == "."
-    return has_time and number_of(cells[9].replace(" ", "")) is not None
+    return len(cells) >= 13 and _is_time(cells[8]) and number_of(cells[9].replace(" ", "")) is not None
 
 
 def _read_deal(number: int, cells: list[str], report: _Report, columns: int, options: ReadOptions) -> None:
     names = MONEY_COLUMNS.get(columns) or MONEY_COLUMNS[min(15, max(13, len(cells)))]
     money = dict(zip(names, cells[8:], strict=False))
-    if "profit" not in money:
+    if "profit" not in money or _lacks_a_cell(cells, columns):
         raise ValueError("another number of cells than the header")
     at, kind = _instant(cells[0], options), cells[3].casefold()
     profit = _number(money["profit"], "profit")
@@ -267,7 +283,14 @@ def _read_deal(number: int, cells: list[str], report: _Report, columns: int, opt
         amount = profit + swap - paid
         report.payments.append(_Payment(number=number, id=cells[1], at=at, kind="fee", amount=amount))
     else:
-        report.left_out.append(LeftOutRow(number=number, reason=f"a deal of the type {kind[:40]!r} is not known"))
+        report.left_out.append(_of_unknown_type(number, kind))
+
+
+def _lacks_a_cell(cells: list[str], columns: int) -> bool:
+    """Whether a cell is missing, so that others are in the wrong column; the last one, the comment, may be missing."""
+    is_order = cells[7] == "" or cells[7].isdecimal()
+    is_short = columns in MONEY_COLUMNS and len(cells) < columns
+    return not is_order or (is_short and number_of(cells[-1].replace(" ", "")) is None)
 
 
 def _closed(cells: list[str], options: ReadOptions) -> _Closed:

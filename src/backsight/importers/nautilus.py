@@ -67,7 +67,7 @@ def _read_positions(path: Path, options: ReadOptions) -> Iterator[FileRow]:
         symbol = text_in(row, "instrument_id")
         if text_in(row, "side") != "FLAT" or optional_text_in(row, "ts_closed") is None:
             return [LeftOutRow(number=number, reason="the position is still open")]
-        pnl, own = _money(text_in(row, "realized_pnl"))
+        pnl, own = _money(text_in(row, "realized_pnl"), "realized_pnl")
         if currency is None:
             currency = own
             return [RemarkRow(text=f"Results are in {own}."), _trade(number, row, symbol, pnl, own)]
@@ -154,7 +154,7 @@ def _instrument(symbol: str, known: set[str]) -> Iterable[FileRow]:
     return [InstrumentRow(symbol=symbol, currency=quote, underlying=base)] if slash and quote.isalpha() else []
 
 
-def _money(text: str) -> tuple[float, str]:
+def _money(text: str, column: str = "commissions") -> tuple[float, str]:
     """An amount and its currency.
 
     >>> _money("-40.30 USD")
@@ -162,10 +162,10 @@ def _money(text: str) -> tuple[float, str]:
     """
     amount, _, currency = text.strip().partition(" ")
     if not currency:
-        raise ValueError("an amount has no currency")
-    number = optional_number_in({"amount": amount.replace("_", "").replace(",", "")}, "amount")
+        raise ValueError(f"{column} has no currency")
+    number = optional_number_in({column: amount.replace("_", "").replace(",", "")}, column)
     if number is None:
-        raise ValueError("an amount is not a number")
+        raise ValueError(f"{column} is not a number")
     return number, currency.strip()
 
 

@@ -22,7 +22,7 @@ from backsight.importers.cells import (
 )
 from backsight.importers.formats import FileFormat, FileHead, FileRow, FillRow, LeftOutRow, ReadOptions
 
-TIMES = ("", "date", "dt", "time", "timestamp", "index", "datetime")
+TIMES = ("time", "date", "dt", "timestamp", "index", "datetime", "")
 NEEDED = frozenset({"amount", "price", "symbol"})
 OTHERS = frozenset({"sid", "txn_dollars", "commission", "order_id"})
 

@@ -22,6 +22,7 @@ from backsight.importers import (
     pyfolio,
     tradier,
 )
+from backsight.importers.cut_files import whole_head_of
 from backsight.importers.formats import FileFormat, RowKind, head_of
 from backsight.importers.generic import is_table_of_fills, is_table_of_trades
 from backsight.importers.unread_formats import UNREAD_FORMATS, UnreadFormat
@@ -66,21 +67,23 @@ def chosen_format(
     """The named format, else the one that fits the content of a file; `rows` and given `columns` narrow the choice."""
     candidates = [each for each in FORMATS if rows in (None, each.rows)]
     if name is not None:
-        return format_named(name, candidates)
+        chosen = format_named(name, candidates)
+        whole_head_of(path)
+        return chosen
     if columns:
-        head = head_of(path)
+        head = whole_head_of(path)
         fits = {"fills": is_table_of_fills, "trades": is_table_of_trades}
         tables = [each for each in candidates if each.generic and fits[each.rows](head, columns)]
         if tables:
             return tables[0]
+        if not fitting_formats(path, candidates):  # reading it as a table says which columns are wrong or missing
+            return next(each for each in candidates if each.generic)
     return recognised_format(path, candidates)
 
 
 def fitting_formats(path: Path, formats: Sequence[FileFormat] = FORMATS) -> list[FileFormat]:
     """The formats that fit the content of a file; generic ones count only where no other fits."""
-    head = head_of(path)
-    if not head.start:
-        raise Invalid(f"{path} is empty; give a file with rows", field="path")
+    head = whole_head_of(path)
     fitting = [each for each in formats if not each.generic and each.recognises(head)]
     return fitting or [each for each in formats if each.generic and each.recognises(head)]
 

@@ -54,6 +54,8 @@ def open_table(path: Path, head: FileHead) -> FileTable:
         return _of_objects(_json_array(path), "JSON")
     if head.first_object is not None:
         return _of_objects(_json_lines(path), "JSON Lines")
+    if head.text.lstrip()[:1] == "{":
+        raise Invalid(f"{path} is not JSON, or cut off within its first row; export it again", field="path")
     return _csv(path, head)
 
 

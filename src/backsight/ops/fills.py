@@ -11,8 +11,9 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
+from backsight.importers.cut_files import last_line_remark
 from backsight.importers.files import line_count, zone_named
-from backsight.importers.formats import FileFormat, ReadOptions
+from backsight.importers.formats import FileFormat, ReadOptions, head_of
 from backsight.operation import command
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named, imported_deployment
@@ -23,7 +24,7 @@ from backsight.services.fill_import import (
     fold_trades,
     store_rows,
 )
-from backsight.services.import_rows import LeftOutRows, TakenBackError, mode_of_file
+from backsight.services.import_rows import LeftOutCount, LeftOutRows, TakenBackError, mode_of_file
 from backsight.services.trade_import import garbage_collection_paused
 from backsight.services.trade_reports import runs_by_ticks
 from backsight.store.transaction import Transaction
@@ -94,7 +95,8 @@ def import_fills(
     file = Path(path)
     chosen = chosen_format(file, format, rows="fills", columns=columns)
     options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})
-    counts = RowCounts(expected=line_count(file))
+    head = head_of(file)
+    counts = RowCounts(expected=line_count(file), left_out=LeftOutCount(unit=head.row_unit))
     try:
         with garbage_collection_paused(), ctx.writing() as transaction:
             target = _target(transaction, ctx, file, chosen, account, deployment, mode, currency or chosen.currency)
@@ -105,13 +107,23 @@ def import_fills(
                 counts.left_out.refuse_broken(file)
             trades = None
             if counts.first_new_at is not None:
-                trades = fold_trades(transaction, ctx, target, owner_account, book, since=counts.first_new_at)
+                trades = fold_trades(
+                    transaction,
+                    ctx,
+                    target,
+                    owner_account,
+                    book,
+                    since=counts.first_new_at,
+                    new_splits=counts.new_splits,
+                )
             if dry_run or not counts.fills:
                 raise TakenBackError
     except TakenBackError:
         pass
     else:
         ctx.write_columns_file()
+    remark = last_line_remark(head)
+    counts.notes += [] if remark is None else [remark]
     return _answer(target, chosen, counts, trades, dry_run=dry_run)
 
 

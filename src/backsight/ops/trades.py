@@ -43,6 +43,7 @@ from backsight.core.text.counts import count_of
 from backsight.core.trades.mark import OpenResult, PositionMark, open_result
 from backsight.core.trades.report import TradeNote, TradeReport, checked_report, trade_from_report, with_note
 from backsight.core.trades.trade import Entry, Trade, dollars_for_one
+from backsight.importers.cut_files import last_line_remark
 from backsight.importers.files import Source, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions, head_of
 from backsight.importers.trades import read_trades
@@ -321,8 +322,9 @@ def import_trades(
     best unrealised gain in the account's currency (max_favorable_excursion), funding received (negative for paid; the
     pnl includes it), and the leverage.
     """
-    file, left_out, notes = Path(path), LeftOutCount(), list[str]()
-    chosen = _format_of_trades(file, format, columns)
+    file, notes = Path(path), list[str]()
+    head = head_of(file)
+    left_out, chosen = LeftOutCount(unit=head.row_unit), _format_of_trades(file, format, columns)
     given = {"strategy_name": strategy_name, "deployment": deployment, "mode": mode}
     defaults = {name: value for name, value in given.items() if value is not None}
     learned: BulkLearningReport | None = None
@@ -332,7 +334,7 @@ def import_trades(
             source, rows = read.source, checked_rows(ctx, read, defaults=defaults, check_arguments=_checked_columns)
         else:
             options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})
-            source = Source(file)
+            source = Source(file, head.row_unit)
             rows = checked_format_rows(
                 ctx,
                 chosen.read(file, options),
@@ -348,6 +350,8 @@ def import_trades(
         if assumed:
             notes.append(f"{count_of(assumed, 'trade')} without a mode or a deployment: taken as live.")
         notes += result_doubts(rows)
+        remark = last_line_remark(head)
+        notes += [] if remark is None else [remark]
         count, understood = len(rows), tuple(_understood(row) for row in rows[:SAMPLE])
         first_closed_at = min((row.closed_at for row in rows), default=None)
         last_closed_at = max((row.closed_at for row in rows), default=None)

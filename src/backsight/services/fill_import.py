@@ -5,7 +5,7 @@ and the ledger is folded again from the first new one, as the database sorts the
 and a few thousand rows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, islice, pairwise
@@ -123,6 +123,8 @@ class RowCounts:
     left_out: LeftOutCount = field(default_factory=LeftOutCount)
     is_first: bool = False
     """Whether the account had no fills before."""
+    new_splits: set[tuple[str, str]] = field(default_factory=set)
+    """Keys of the new fills that are splits."""
     _hashes: set[int] = field(default_factory=set)
     """Of the keys of the fills so far."""
 
@@ -348,6 +350,7 @@ def _store_batch(
     for fill in restated:
         transaction.revise(stored.FILLS, fill)
     counts.added += len(new)
+    counts.new_splits |= {key for key, fill in new.items() if fill.kind == "split"}
     counts.restated += len(restated)
     counts.fees_missing += sum(fill.fee_is_missing for fill in new.values())
     changed = [fill.at for fill in (*new.values(), *restated)]
@@ -386,9 +389,13 @@ def fold_trades(
     book: SymbolBook,
     *,
     since: datetime,
+    new_splits: Set[tuple[str, str]],
 ) -> FoldedTrades:
-    """Make the trades of an account that follow from its fills, from an instant on, and learn from them."""
-    return _Replay(transaction, ctx, deployment, account, book, since).run()
+    """Make the trades of an account that follow from its fills, from an instant on, and learn from them.
+
+    `new_splits` are the keys of splits that the stored trades do not know yet.
+    """
+    return _Replay(transaction, ctx, deployment, account, book, since, new_splits).run()
 
 
 class _Moods:
@@ -471,6 +478,7 @@ class _Replay:
         account: Account,
         book: SymbolBook,
         since: datetime,
+        new_splits: Set[tuple[str, str]],
     ) -> None:
         self._transaction, self._connection, self._ctx = transaction, transaction.connection, ctx
         self._deployment, self._account, self._book, self._since = deployment, account, book, since
@@ -497,6 +505,8 @@ class _Replay:
             self._starts.setdefault(trade.position_key, trade)
         self._continued = frozenset(self._starts)
         self._first_at = min([since, *(trade.opened_at for trade in begun if trade.opened_at is not None)])
+        self._new_splits = new_splits
+        self._split_keys = self._keys_of_splits()
         self._open: dict[str, _OpenTrade] = {}
         self._last_closed: dict[str, RoundTrip] = {}
         self._closed: list[tuple[Trade, Episode | None]] = []
@@ -543,7 +553,7 @@ class _Replay:
             if fill.name != start.first_fill_id:
                 return  # of an earlier trade
             del self._starts[key]
-            (fill,) = from_first([fill], first_fill_id=fill.name, size=start.entry.size or 0.0)
+            fill = self._opening_part(fill, start)
         elif fill.at < self._since and key not in self._continued:
             return
         self._book.instrument(fill.symbol)
@@ -569,6 +579,23 @@ class _Replay:
                 self._step(current)
                 self._close(key, current)
 
+    def _keys_of_splits(self) -> frozenset[str]:
+        """The positions with splits that stored trades know: the entry size of a trade is in units after its splits."""
+        owner, account = self._account.owner_id, self._account.id
+        splits = stored.splits_since(self._connection, owner, account, self._first_at)
+        return frozenset(split.position_key for split in splits if split.key not in self._new_splits)
+
+    def _opening_part(self, fill: Fill, trade: Trade) -> Fill:
+        """The part of a fill that opened a trade."""
+        fills = self._known_fills(trade) if fill.position_key in self._split_keys else [fill]
+        return from_first(fills, first_fill_id=fill.name, size=trade.entry.size or 0.0, closed_at=trade.closed_at)[0]
+
+    def _known_fills(self, trade: Trade) -> list[Fill]:
+        """The fills of a position from the entry of a trade on, without splits that the trade does not know."""
+        account, key = self._account, trade.position_key or ""
+        fills = stored.fills_of_position(self._connection, account.owner_id, account.id, key, since=trade.opened_at)
+        return [fill for fill in fills if fill.key not in self._new_splits]
+
     def _last_trip(self, fill: Fill) -> RoundTrip | None:
         """The last closed round trip of a position that has none open, if a fee or a payment may belong to it."""
         key = fill.position_key
@@ -577,12 +604,10 @@ class _Replay:
         trade = stored.last_ledger_trade(self._connection, self._account.owner_id, self._account.id, key, fill.at)
         if trade is None or trade.id in self._former:
             return None
-        fills = stored.fills_of_position(self._connection, trade.owner_id, trade.account_id, key, since=trade.opened_at)
-        opener = trade.first_fill_id or ""
-        earlier = [each for each in fills if each.order < fill.order]
-        trips = fold(
-            from_first(earlier, first_fill_id=opener, size=trade.entry.size or 0.0), flatness=self._book.flatness
-        )
+        earlier = [each for each in self._known_fills(trade) if each.order < fill.order]
+        size, opener = trade.entry.size or 0.0, trade.first_fill_id or ""
+        of_trade = from_first(earlier, first_fill_id=opener, size=size, closed_at=trade.closed_at)
+        trips = fold(of_trade, flatness=self._book.flatness)
         self._last_closed[key] = trips[-1]
         return trips[-1]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Mode
 from backsight.core.text.counts import count_of
+from backsight.importers.files import RowUnit
 from backsight.importers.formats import FileFormat
 
 EXAMPLES = 3
@@ -32,8 +33,8 @@ class LeftOutRows:
 class LeftOutCount:
     """The rows that are left out so far."""
 
-    unit: str = "line"
-    """What a row is called in messages: line or row."""
+    unit: RowUnit = "line"
+    """What a row is called in messages."""
     _rows: dict[tuple[str, bool], tuple[int, list[str]]] = field(default_factory=dict)
 
     def add(self, number: int, reason: str, *, broken: bool, detail: str = "") -> None:

@@ -394,6 +394,12 @@ def fills_of_position(
     return fetch(connection, FILLS, _FILLS, values)
 
 
+def splits_since(connection: Connection, owner: str, account_id: str, since: datetime) -> list[Fill]:
+    """The splits of an account at or after an instant."""
+    c = FILLS.table.c
+    return fetch(connection, FILLS, owned(FILLS, owner, c.account_id == account_id, c.at >= since, c.kind == "split"))
+
+
 def renames(connection: Connection, owner: str, account_id: str) -> dict[str, str]:
     """The keys of the positions of an account that were renamed, by their new symbols."""
     return {row.symbol: row.position_key for row in connection.execute(_RENAMES, parameters(owner, account=account_id))}

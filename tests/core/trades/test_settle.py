@@ -141,6 +141,20 @@ def test_of_a_fill_that_flipped_the_position_before_a_split_the_same_part_is_rea
     assert first.quantity == -2.0
 
 
+@pytest.mark.parametrize(("numbers", "quantity"), [((1, 2, 3), -2.0), ((1, 3, 2), -1.0)])
+def test_a_split_at_the_instant_of_the_close_counts_if_the_close_follows_it(
+    numbers: tuple[int, int, int], quantity: float
+) -> None:
+    first, split, close = numbers
+    fills = [
+        a_report(first, -3.0),
+        replace(a_report(split, 0.0, None, kind="split", ratio=0.5), at=T0 + HOUR),
+        replace(a_report(close, 1.0), at=T0 + HOUR),
+    ]
+    read = from_first(fills, first_fill_id="fill-000001", size=1.0, closed_at=T0 + HOUR)
+    assert read[0].quantity == quantity
+
+
 QUANTITIES = st.sampled_from([-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0])
 PRICES = st.floats(50.0, 150.0).map(lambda price: round(price, 2))
 FILLS = st.lists(st.tuples(QUANTITIES, PRICES, st.integers(0, 2)), min_size=1, max_size=12)

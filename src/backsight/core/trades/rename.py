@@ -56,16 +56,22 @@ def _appeared(by_key: Mapping[str, Trade], snapshot: BrokerSnapshot) -> Iterator
     gone = [trade for key, trade in by_key.items() if key == trade.symbol and key not in positions]
     for key, position in positions.items():
         if key == position.symbol and key not in by_key:
-            yield from ((position, trade) for trade in gone if _is_like(position, trade))
+            traded = math.fsum(fill.quantity for fill in snapshot.fills if (fill.position_key or fill.symbol) == key)
+            yield from ((position, trade) for trade in gone if _is_like(position, trade, traded))
 
 
-def _is_like(position: Position, trade: Trade) -> bool:
-    """Whether a position has the side, the size and the average price of a trade."""
+def _is_like(position: Position, trade: Trade, traded: float) -> bool:
+    """Whether a position has the side, the average price and the size of a trade, or its size after a reduction.
+
+    `traded` are the units that the broker reports as bought under the position's own name, less those sold.
+    """
     average, cost = position.average_price, trade.average_cost
     if average is None or cost is None or position.direction != trade.direction:
         return False
-    sizes = math.isclose(position.size, trade.open_size, rel_tol=SAME_PRICE)
-    return sizes and math.isclose(average, cost, rel_tol=SAME_PRICE)
+    before = position.size - traded * (1.0 if position.direction == "long" else -1.0)
+    sizes = (position.size, max(before, position.size))
+    is_size = any(math.isclose(size, trade.open_size, rel_tol=SAME_PRICE) for size in sizes)
+    return is_size and math.isclose(average, cost, rel_tol=SAME_PRICE)
 
 
 def under_keys(snapshot: BrokerSnapshot, keys: Mapping[str, str]) -> BrokerSnapshot:

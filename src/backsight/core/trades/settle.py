@@ -211,8 +211,8 @@ def from_first(
     ordered = sorted(fills, key=lambda each: each.order)
     place = next(number for number, fill in enumerate(ordered) if fill.name == first_fill_id)
     first, *later = ordered[place:]
-    for fill in later:
-        if fill.kind == "split" and (closed_at is None or fill.at < closed_at):
+    for number, fill in enumerate(later):
+        if fill.kind == "split" and _is_within(later[number + 1 :], fill, closed_at):
             size /= fill.ratio or 1.0
     if first.closes is not None:  # what is left of it opened the round trip
         first = replace(first, closes=None)
@@ -220,3 +220,10 @@ def from_first(
         share = size / abs(first.quantity)
         first = replace(first, quantity=size if first.quantity > 0 else -size, fee=first.fee * share)
     return [first, *later]
+
+
+def _is_within(later: Sequence[Fill], split: Fill, closed_at: datetime | None) -> bool:
+    """Whether a split is before the close of a round trip; one of the same instant is if an execution follows it."""
+    if closed_at is None or split.at < closed_at:
+        return True
+    return split.at == closed_at and any(fill.executed and fill.at == closed_at for fill in later)
