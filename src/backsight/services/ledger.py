@@ -846,7 +846,7 @@ def _write_marks(transaction: Transaction, tick: Tick, state: _LedgerState, trad
             marks.setdefault((key, "before"), _mark(tick, state, each, before[key], look="before"))
     for mark in marks.values():
         check_finite(mark, symbol=mark.position.symbol)
-    transaction.add_all(stored.MARKS, marks.values())
+    stored.add_marks(transaction, tick.decision.owner_id, tick.decision.id, marks.values())
 
 
 def _mark(

@@ -5,7 +5,19 @@ from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Text, and_, bindparam, exists, or_, select, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    literal_column,
+    or_,
+    select,
+    type_coerce,
+)
 
 from backsight.core.decision import DecidedOrder, Decision, LastTick, Segment, ShownSegment, Verdict, as_last
 from backsight.core.holdout import MemoryArm
@@ -41,6 +53,7 @@ DECISIONS = noun(
     compressed=("before", "after", "shown", "recalled"),
     within={"deployments": ("deployment_id",)},
     indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
+    indexed_where={("deployment_id", "at", "sequence"): "verdict_kind <> 'noop'"},
 )
 SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",), compressed=("text",))
 PLACED_ORDERS = noun(PlacedOrder, "placed_orders", key=("account_id", "order_id"))
@@ -76,7 +89,7 @@ _MOVES_LEVELS = type_coerce(_C.proposal, Text).contains('"quantity":0.0,', autoe
 _ATTEMPTS = (
     select(_C.at, _C.verdict_kind, _C.verdict_rule, _MOVES_LEVELS, _C.further_proposals)
     .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), _C.at >= bindparam("since"))
-    .where(_C.verdict_kind != "noop", *prepared_within(DECISIONS))
+    .where(_C.verdict_kind != literal_column("'noop'"), *prepared_within(DECISIONS))  # as the index has it
     .order_by(_C.at, _C.sequence)
 )
 

@@ -29,14 +29,16 @@ from backsight.store.reading import (
     parameters,
     prepared_known,
     prepared_within,
+    rare,
     within,
 )
 from backsight.store.strategies import ACCOUNTS
-from backsight.store.unchanged import has_no_later_correction, unchanged
+from backsight.store.unchanged import has_no_later_correction, put_written, unchanged
 from backsight.store.view import View
 
 if TYPE_CHECKING:
     from backsight.core.risk_state import Close
+    from backsight.store.transaction import Transaction
 
 TRADES = noun(
     Trade,
@@ -231,7 +233,7 @@ _RENAMES = (
 )
 _LEFT_OPEN = (
     select(MARKS.table)
-    .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.decision_id == bindparam("decision"))
+    .where(MARKS.table.c.owner_id == OWNED, rare(MARKS.table.c.decision_id == bindparam("decision")))
     .where(MARKS.table.c.look == "after")
 )
 
@@ -479,6 +481,14 @@ def newest_reported_fill(connection: Connection, owner: str, account_id: str) ->
     )
     row = connection.execute(newest).first()
     return None if row is None else FillMark(id=row.id, symbol=row.symbol, at=row.at)
+
+
+def add_marks(transaction: "Transaction", owner: str, decision_id: str, marks: Collection[PositionMark]) -> None:
+    """Store the marks of a tick; the next tick does not read those that it left open."""
+    if marks:
+        transaction.add_all(MARKS, marks)
+        left_open = [mark for mark in marks if mark.look == "after"]
+        put_written(transaction.connection, owner, ("marks", decision_id), (MARKS,), left_open)
 
 
 def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> list[PositionMark]:
