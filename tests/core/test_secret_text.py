@@ -95,6 +95,8 @@ def test_what_must_be_recorded_loses_the_line_only() -> None:
             {"trigger_condition": {}, "planned_action": {"note": {"text": [KEY]}}, "reasoning": "r"},
         ),
         ("save_strategy", "rules", {"name": "S", "rules": ["enter", KEY]}),
+        ("save_strategy", "name", {"name": KEY}),
+        ("open_account", "venue", {"venue": KEY, "name": "main"}),
         ("append_note", "text", {"text": KEY, "agent": "a"}),
         ("propose_edit", "reason", {"path": "SOUL.md", "text": "# S", "reason": KEY, "agent": "a"}),
     ],
