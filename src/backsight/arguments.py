@@ -135,6 +135,8 @@ Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=3
 Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_not_blank), NoSecret]
 Rules = Annotated[list[Rule], Field(max_length=50)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
+Citations = Annotated[list[Annotated[Key, AfterValidator(without_secrets)]], Field(max_length=1_000)]
+"""References that a model wrote: one that looks like a secret is replaced."""
 JsonObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_object_without_secrets)]
 CardObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_card_object)]
 """The result of a run: it is recorded as it is, unless it is too large or has a number that is not finite."""
