@@ -174,8 +174,8 @@ def main() -> None:
         program = [str(Path(sys.executable).with_name("backsight")), "--url", url, "serve", "--port", "0", "--no-log"]
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
-            base = server.stdout.readline().split()[1].removesuffix("/api/v1/docs")
-            with httpx.Client(base_url=base, transport=httpx.HTTPTransport(retries=20)) as web:
+            base = server.stdout.readline().split()[1].partition("/sign-in")[0]
+            with httpx.Client(base_url=base, timeout=120, transport=httpx.HTTPTransport(retries=20)) as web:
                 web.get("/health").raise_for_status()
             print(
                 f"{options.clients} clients, rounds of {options.seconds:g} s, {options.trades:,} trades; before:",

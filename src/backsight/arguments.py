@@ -118,11 +118,11 @@ Limit = Annotated[int, Field(strict=True, ge=1, le=100)]
 Instant = Annotated[datetime, BeforeValidator(_instant)]
 AsOf = Annotated[Instant | None, "What was known at this instant; default now."]
 SeenAt = Annotated[Instant | None, "And recorded in this store by this instant."]
-Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line)]
+NoSecret = AfterValidator(_without_secrets)
+"""Text at the door: what looks like a key, a password or a seed phrase is refused."""
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line), NoSecret]
 Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_symbol)]
 Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
-NoSecret = AfterValidator(_without_secrets)
-"""Free text at the door: what looks like a key, a password or a seed phrase is refused."""
 FilePath = Annotated[Key, FileMark()]
 """A file or folder where the store is; a caller over MCP or REST may name those below some folders only."""
 Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_without_nul), NoSecret]
@@ -131,10 +131,12 @@ Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), Afte
 Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_without_nul)]
 Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line)]
 Handles = Annotated[list[Handle], Field(max_length=20)]
-Tags = Annotated[list[Annotated[Name, Field(max_length=64), NoSecret]], Field(max_length=32)]
+Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
 Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_not_blank), NoSecret]
 Rules = Annotated[list[Rule], Field(max_length=50)]
 Keys = Annotated[list[Key], Field(max_length=1_000)]
+Citations = Annotated[list[Annotated[Key, AfterValidator(without_secrets)]], Field(max_length=1_000)]
+"""References that a model wrote: one that looks like a secret is replaced."""
 JsonObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_object_without_secrets)]
 CardObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_card_object)]
 """The result of a run: it is recorded as it is, unless it is too large or has a number that is not finite."""

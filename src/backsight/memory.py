@@ -263,15 +263,16 @@ class Memory(Context):
 
     def _name_spoilt_rows(self, error: Exception) -> None:
         """Raise `Unavailable` if rows that were changed outside Backsight explain an error."""
-        from backsight.store.verify import verify
+        from backsight.services.verification import differing_rows
 
         with self.reading() as connection:
-            _, _, findings = verify(connection, self.owner)
+            findings = differing_rows(connection, self.owner)
         if findings:
             first, more = findings[0], f" and {len(findings) - 1} more" if len(findings) > 1 else ""
             rows = f"{first.table} {first.key}{more}"
             message = f"rows of the store were changed outside Backsight and cannot be read: {rows}"
-            raise Unavailable(f"{message}; verify_audit names them all, a backup restores them") from error
+            remedy = "verify_audit names them all; a backup restores them, and doctor --repair those that are derived"
+            raise Unavailable(f"{message}; {remedy}") from error
 
     def _check_authority(self, operation: "Operation") -> None:
         if self.authority is not None:

@@ -80,6 +80,14 @@ def test_what_must_be_recorded_loses_the_line_only() -> None:
     assert secret_in(recorded) is None
 
 
+def test_a_citation_that_a_model_gave_is_recorded_without_its_secret() -> None:
+    call = {"symbol": "X", "direction": "long", "strategy_name": "S", "horizon_hours": 4.0, "reasoning": "breaks"}
+    with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
+        memory.record_decision(**call, citations=["SOUL.md:3", KEY])
+        assert KEY not in str(memory.export_audit().links)
+        assert "[line removed: it looked like a key]" in str(memory.export_audit().links)
+
+
 @pytest.mark.parametrize(
     ("operation", "field", "arguments"),
     [
@@ -95,6 +103,8 @@ def test_what_must_be_recorded_loses_the_line_only() -> None:
             {"trigger_condition": {}, "planned_action": {"note": {"text": [KEY]}}, "reasoning": "r"},
         ),
         ("save_strategy", "rules", {"name": "S", "rules": ["enter", KEY]}),
+        ("save_strategy", "name", {"name": KEY}),
+        ("open_account", "venue", {"venue": KEY, "name": "main"}),
         ("append_note", "text", {"text": KEY, "agent": "a"}),
         ("propose_edit", "reason", {"path": "SOUL.md", "text": "# S", "reason": KEY, "agent": "a"}),
     ],

@@ -159,6 +159,19 @@ def test_a_spoilt_cell_is_named_by_recall_and_doctor(memory: Memory, url: str) -
         assert {each.kind for each in later.verify_audit().findings} == {"changed"}
 
 
+def test_a_spoilt_derived_cell_is_named_and_repaired(memory: Memory, url: str) -> None:
+    memory.remember_trade(**a_trade_call())
+    with raw(url) as connection:
+        connection.execute(text("UPDATE affective_state SET confidence = :huge"), {"huge": float("inf")})
+    deployment = memory.get_my_deployments().deployments[0].deployment.name
+    with open_memory(url, owner="ana", clock=memory.clock) as later:
+        with pytest.raises(Unavailable, match=r"cannot be read: affective_state .*doctor --repair"):
+            later.preview_context(deployment=deployment, symbols=["XAUUSD"])
+        assert not later.doctor().healthy
+        later.doctor(repair=True)
+        assert later.preview_context(deployment=deployment, symbols=["XAUUSD"]).deployment == deployment
+
+
 FULL = """
 import resource, signal, sys
 from backsight import open_memory

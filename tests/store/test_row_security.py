@@ -49,7 +49,7 @@ def store() -> str:
 def as_owner(url: str, owner: str | None) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=NullPool)
     with engine.begin() as connection:
-        if owner is not None:
+        if owner is not None and engine.dialect.name == "postgresql":
             connection.execute(text("SELECT set_config('backsight.owner', :owner, true)"), {"owner": owner})
         yield connection
 
@@ -154,10 +154,16 @@ def calls(operation: Operation, ana: dict[str, str], given: dict[str, Any]) -> I
     yield given
 
 
-def test_no_operation_gives_one_owner_anything_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with lived_in_copy("postgresql", tmp_path) as (template, last):
-        url, clock = application_url(template), FakeClock(last)
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_no_operation_gives_one_owner_anything_of_another(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has no policies: there, only the queries separate owners."""
+    bobs = tmp_path / "bob"
+    bobs.mkdir()
+    monkeypatch.chdir(bobs)
+    with lived_in_copy(database, tmp_path) as (template, last):
+        url, clock = application_url(template) if database == "postgresql" else template, FakeClock(last)
         with open_memory(url, owner="ana", clock=clock) as memory:
             memory.create_key(name="ana")
             everything = "".join(json.dumps(link, default=str) for link in memory.export_audit().links)
@@ -172,7 +178,7 @@ def test_no_operation_gives_one_owner_anything_of_another(tmp_path: Path, monkey
         hidden = identifiers(everything)
         assert len(hidden) > 50
         with open_memory(url, owner="bob", clock=clock) as bob:
-            answers = list(all_answers(bob, ana, tmp_path))
+            answers = list(all_answers(bob, ana, bobs))
         for name, sent, answer in answers:
             assert identifiers(answer) & hidden <= identifiers(sent), name
         assert {name for name, _, _ in answers} == set(OPERATIONS)

@@ -23,7 +23,7 @@ def serving(url: str) -> Iterator[httpx.Client]:
     command = [sys.executable, "-m", "backsight", "--url", url, "serve", "--port", "0", "--no-log"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        address = server.stdout.readline().split()[1].removesuffix("/api/v1/docs")
+        address = server.stdout.readline().split()[1].partition("/sign-in")[0]
         with httpx.Client(base_url=address, timeout=120, transport=httpx.HTTPTransport(retries=20)) as client:
             yield client
         server.terminate()

@@ -193,7 +193,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise source.invalid(number, f"{short_text(line)} is not an object; write one object a line", field="path")
         yield number, line
     if is_empty:
-        raise _empty(path)
+        raise empty_file(path)
 
 
 def _lines(path: Path, *, newline: Literal["", "\n"] = "\n") -> Iterator[str]:
@@ -297,7 +297,7 @@ def _from_epoch(number: Decimal) -> datetime:
 def _csv_cells(source: Source) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[object]]]]:
     first = next((line for line in _lines(source.path, newline="") if line.strip()), None)
     if first is None:
-        raise _empty(source.path)
+        raise empty_file(source.path)
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(_lines(source.path, newline=""), delimiter=delimiter, strict=True)
     lines = _csv_lines(reader, source)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from backsight.arguments import (
     AsOf,
+    Citations,
     ContextArgument,
     Handles,
     Key,
@@ -96,7 +97,7 @@ def record_decision(
     recalled: Annotated[Keys, "Ids of recalled memories."] = [],  # noqa: B006
     recalls: Annotated[Handles, "The `recall` of each recall_memories answer it used."] = [],  # noqa: B006
     tags: Annotated[Tags, "Labels to find the decision by."] = [],  # noqa: B006
-    citations: Annotated[Keys, "Passages that it used, like 'TRADING_MANUAL.md:42-58'."] = [],  # noqa: B006
+    citations: Annotated[Citations, "Passages that it used, like 'TRADING_MANUAL.md:42-58'."] = [],  # noqa: B006
     idempotency_key: Annotated[Key | None, "Makes a repeated call harmless."] = None,
 ) -> RecordedDecision:
     """Record a decision with a direction and a horizon but no position, to be judged when the horizon is over.

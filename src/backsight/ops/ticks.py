@@ -9,6 +9,7 @@ from pydantic import Field
 
 from backsight.arguments import (
     AsOf,
+    Citations,
     Cursor,
     Flag,
     Handles,
@@ -377,7 +378,7 @@ def close_tick(
     input_tokens: Annotated[Whole | None, "Tokens that the model read."] = None,
     output_tokens: Annotated[Whole | None, "Tokens that the model wrote."] = None,
     cost: Annotated[NotNegative | None, "Cost of the model call."] = None,
-    citations: Annotated[Keys, "References that the agent gave."] = [],  # noqa: B006
+    citations: Annotated[Citations, "References that the agent gave."] = [],  # noqa: B006
     response: Annotated[
         RecordedText | None, "The raw answer of the model, at most 100,000 characters; get_decision shows it."
     ] = None,

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from backsight.core.audit import ChainHead, Checkpoint, Finding, parse_checkpoint
 from backsight.core.chain_heads import RecordedChain
+from backsight.core.errors import UNREADABLE
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
 from backsight.services.context import Context
@@ -12,7 +13,7 @@ from backsight.services.derivation import collection_paused, find_differences
 from backsight.store import audit as stored
 from backsight.store.database import Connection
 from backsight.store.facts import count_erased
-from backsight.store.verify import count_rows, verify, verify_since
+from backsight.store.verify import count_rows, spoilt_rows, verify, verify_since
 
 VERIFIED = "Every link, every row and every derived row was verified."
 DIFFERENCES = "Differences were found; derived rows are compared only if there are none in the others."
@@ -60,6 +61,15 @@ def verify_everything(ctx: Context, *, head: ChainHead | None = None) -> Verific
         since=None,
         note=removed + (VERIFIED if not findings else DIFFERENCES) + _recorded_note(recorded, end),
     )
+
+
+def differing_rows(connection: Connection, owner: str) -> tuple[Finding, ...]:
+    """The rows that are not what the audit chain or the facts lead to, unreadable ones included."""
+    _, _, findings = verify(connection, owner)
+    try:
+        return tuple(findings) or tuple(find_differences(connection, owner))
+    except UNREADABLE as error:
+        return spoilt_rows(connection, owner, error)
 
 
 def verify_later(ctx: Context, since: str) -> Verification:

@@ -5,7 +5,19 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Text, and_, bindparam, exists, or_, select, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    literal_column,
+    or_,
+    select,
+    type_coerce,
+)
 
 from backsight.core.decision import DecidedOrder, Decision, LastTick, Segment, ShownSegment, Verdict, as_last
 from backsight.core.holdout import MemoryArm
@@ -41,6 +53,7 @@ DECISIONS = noun(
     compressed=("before", "after", "shown", "recalled"),
     within={"deployments": ("deployment_id",)},
     indexes=[("account_id", "at", "sequence"), ("deployment_id", "at", "sequence")],
+    indexed_where={("deployment_id", "at", "sequence"): "verdict_kind <> 'noop'"},
 )
 SEGMENTS = noun(ShownSegment, "shown_segments", key=("hash",), compressed=("text",))
 PLACED_ORDERS = noun(PlacedOrder, "placed_orders", key=("account_id", "order_id"))
@@ -84,7 +97,7 @@ _ATTEMPTS = (
         _C.recorded_at,
     )
     .where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), _C.at >= bindparam("since"))
-    .where(_C.verdict_kind != "noop")
+    .where(_C.verdict_kind != literal_column("'noop'"))  # as the index has it
     .order_by(_C.at, _C.sequence)
 )
 _ATTEMPTS_KNOWN = _ATTEMPTS.where(*prepared_within(DECISIONS))

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import (
     BindParameter,
+    Boolean,
     ColumnElement,
     CompoundSelect,
     Connection,
@@ -14,7 +15,10 @@ from sqlalchemy import (
     select,
     union_all,
 )
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from backsight.core.instants import Horizon
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED, Noun, UtcInstant
@@ -58,6 +62,32 @@ def parameters(owner: str, horizon: Horizon | None = None, **values: object) -> 
     """
     instants = {} if horizon is None else {"as_of": horizon.as_of, "seen_at": horizon.seen_at}
     return {"owner": owner, **instants, **values}
+
+
+class rare(FunctionElement[bool]):  # noqa: N801 (it is called like a function of SQL)
+    """A condition that few rows meet, said to SQLite.
+
+    SQLite has no statistics of a store. It takes the rows of an owner to be ten, and so reads all rows of a clustered
+    table rather than those that an index of another column names.
+    """
+
+    name = "rare"
+    type = Boolean()
+    inherit_cache = True
+
+    def self_group(self, against: object = None) -> "rare":
+        """Itself: SQLAlchemy would compare it with 1, and SQLite would not see the condition any more."""
+        return self
+
+
+@compiles(rare)
+def _compile_rare(condition: rare, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(condition.clauses, **options)
+
+
+@compiles(rare, "sqlite")
+def _compile_rare_for_sqlite(condition: rare, compiler: SQLCompiler, **options: Any) -> str:
+    return f"unlikely({compiler.process(condition.clauses, **options)})"
 
 
 def owned(noun: Noun[Any], owner: str, *where: ColumnElement[bool]) -> Select[Any]:

@@ -29,6 +29,7 @@ from backsight.store.reading import (
     parameters,
     prepared_known,
     prepared_within,
+    rare,
     within,
 )
 from backsight.store.strategies import ACCOUNTS
@@ -235,7 +236,7 @@ _RENAMES = (
 )
 _LEFT_OPEN = (
     select(MARKS.table)
-    .where(MARKS.table.c.owner_id == OWNED, MARKS.table.c.decision_id == bindparam("decision"))
+    .where(MARKS.table.c.owner_id == OWNED, rare(MARKS.table.c.decision_id == bindparam("decision")))
     .where(MARKS.table.c.look == "after")
 )
 
@@ -513,7 +514,7 @@ def marks_of_decision(connection: Connection, owner: str, decision_id: str) -> l
 
 
 def add_marks(transaction: "Transaction", owner: str, decision_id: str, marks: Collection[PositionMark]) -> None:
-    """Store the marks of a tick."""
+    """Store the marks of a tick; the next tick does not read those that it left open."""
     transaction.add_all(MARKS, marks)
     left_open = [mark for mark in marks if mark.look == "after"]
     put_written(transaction.connection, owner, ("marks", decision_id), (MARKS,), left_open)
