@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -511,11 +512,40 @@ def test_an_emptied_workspace_keeps_its_index_until_it_is_confirmed(memory: Memo
     folder.mkdir()
     kept = memory.reindex()
     assert (kept.documents, kept.removed) == (first.documents, 0)
-    assert [(each.path, "no file is left" in each.reason) for each in kept.skipped] == [(".", True)]
+    assert [(each.path, "no indexed file is left" in each.reason) for each in kept.skipped] == [(".", True)]
     assert not memory.index_health().healthy
     assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
     dropped = memory.reindex(accept_empty=True)
     assert (dropped.documents, dropped.skipped) == (0, ())
+
+
+def test_notes_in_an_emptied_workspace_do_not_drop_its_index(memory: Memory, folder: Path, clock: FakeClock) -> None:
+    memory.append_note(run=a_run(memory), text="Before.", agent="a")
+    former = memory.reindex().documents
+    clock.advance(minutes=1)
+    folder.rename(elsewhere := folder.parent / "elsewhere")
+    folder.mkdir()
+    for note in ("Meanwhile.", "Later."):  # the first in a file that was indexed before, as today's journal
+        clock.advance(minutes=1)
+        memory.append_note(run=a_run(memory), text=note, agent="a")
+        memory.append_note(run=a_run(memory), text=note, agent="a", path="journal/ideas.md")
+    assert memory.reindex().documents == former + 1
+    assert not memory.index_health().healthy
+    assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
+    assert paths(memory, "later meanwhile")
+    shutil.rmtree(folder)
+    elsewhere.rename(folder)
+    back = memory.reindex()
+    assert (back.documents, back.skipped) == (former, ())
+
+
+def test_files_that_were_moved_are_no_emptied_workspace(memory: Memory, folder: Path) -> None:
+    first = memory.reindex()
+    (moved := folder.parent / "moved").mkdir()
+    folder.rename(moved / "strategies")
+    moved.rename(folder)
+    after = memory.reindex()
+    assert (after.removed, after.skipped) == (first.documents, ())
 
 
 def test_a_note_is_indexed_without_reading_the_whole_store_again(memory: Memory, clock: FakeClock) -> None:

@@ -188,7 +188,7 @@ def reindex(
     ctx: Context,
     *,
     background: Annotated[bool, "Answer as soon as keyword search is up to date, and embed in the background."] = False,
-    accept_empty: Annotated[bool, "Empty the index if no file of the workspace is left."] = False,
+    accept_empty: Annotated[bool, "Drop the former files from the index although none of them is left."] = False,
 ) -> ReindexResult:
     """Bring the index up to date with the workspace and the store.
 
