@@ -30,7 +30,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from backsight.core.documents.document import IndexState
 from backsight.core.documents.merge import saturation
 from backsight.core.documents.query import Term
-from backsight.core.text.stems import stem
+from backsight.core.text.stems import distinct_stem
 from backsight.store.documents import CHUNKS, Scope
 from backsight.store.row_security import WORDS_TABLE
 from backsight.store.search.slot import ChunkWords, TermMatch
@@ -63,7 +63,7 @@ class PostgresWords:
 
     def prepare(self, words: Sequence[str]) -> ChunkWords:
         stored = _truncate(words)
-        return ChunkWords(" ".join(map(stem, stored)), len(stored))
+        return ChunkWords(" ".join(map(distinct_stem, stored)), len(stored))
 
     def add(self, connection: Connection, owner: str, chunks: Mapping[int, ChunkWords]) -> None:
         if chunks:
@@ -140,6 +140,6 @@ def _in_scope(words: TableValuedAlias, owner: str, scope: Scope) -> Join:
 def _tsquery(term: Term) -> str:
     """A term in PostgreSQL's query language; words are only letters and digits, so that none is an operator."""
     if term.spellings:
-        return " | ".join(dict.fromkeys(f"'{stem(word)}'" for word in term.spellings))
-    phrase = " <-> ".join(f"'{stem(word)}'" for word in term.words)
+        return " | ".join(dict.fromkeys(f"'{distinct_stem(word)}'" for word in term.spellings))
+    phrase = " <-> ".join(f"'{distinct_stem(word)}'" for word in term.words)
     return f"{phrase}:*" if term.prefix else phrase
