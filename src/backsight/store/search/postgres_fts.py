@@ -36,7 +36,7 @@ from backsight.store.row_security import WORDS_TABLE
 from backsight.store.search.slot import ChunkWords, TermMatch
 
 MAX_WORDS = 16_000
-"""Words of a chunk that are indexed; PostgreSQL stores no positions beyond."""
+"""Words of a chunk that are indexed with their positions: PostgreSQL stores no more. Later words count once."""
 MAX_BYTES = 500_000
 """Bytes of a chunk's words that are indexed; PostgreSQL limits a tsvector, including its positions, to a megabyte."""
 _RANK_BY_FREQUENCY = list(accumulate(1 / n**2 / 1.64493406685 for n in range(1, 257)))
@@ -62,8 +62,7 @@ class PostgresWords:
     """The keyword index in the table of words of one schema; `former` marks superseded chunks."""
 
     def prepare(self, words: Sequence[str]) -> ChunkWords:
-        stored = _truncate(words)
-        return ChunkWords(" ".join(map(distinct_stem, stored)), len(stored))
+        return ChunkWords(" ".join(_truncate([distinct_stem(word) for word in words])), len(words))
 
     def add(self, connection: Connection, owner: str, chunks: Mapping[int, ChunkWords]) -> None:
         if chunks:
@@ -106,10 +105,12 @@ class PostgresWords:
         ]
 
 
-def _truncate(words: Sequence[str]) -> list[str]:
-    """As many words as PostgreSQL accepts; only a chunk that is one huge line has more."""
-    sizes = accumulate(len(word.encode()) + 1 for word in words[:MAX_WORDS])
-    return [word for word, size in zip(words, sizes, strict=False) if size <= MAX_BYTES]
+def _truncate(stems: Sequence[str]) -> list[str]:
+    """As many stems as PostgreSQL accepts; only a chunk that is one huge line has more."""
+    first = stems[:MAX_WORDS]
+    listed = [*first, *sorted(set(stems[MAX_WORDS:]) - set(first))]
+    sizes = accumulate(len(word.encode()) + 1 for word in listed)
+    return [word for word, size in zip(listed, sizes, strict=True) if size <= MAX_BYTES]
 
 
 def term_frequency(rank: float) -> int:
