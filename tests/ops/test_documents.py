@@ -393,16 +393,20 @@ def test_a_run_is_a_document(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     deployment, at = "VolBreakout@main", clock.now()
     before = a_snapshot(a_position(2.0, stop_price=95.0), at=at)
+    last = at - timedelta(minutes=5)
+    bars = [Bar(symbol="BTC", interval_seconds=300, opened_at=last, open=99.0, high=101.0, low=98.5, close=100.0)]
     opened = memory.open_tick(
         deployment=deployment,
         at=at,
         before=before,
+        bars=bars,
         market=[Segment(name="news", text="# Halving\n```\nminers capitulate")],
     )
     memory.close_tick(
         deployment=deployment,
         at=at,
         before=before,
+        bars=bars,
         verdict=Verdict(kind="noop", detail="waiting for the close"),
         shown=[*opened.system, *opened.segments],
         model="m-1",
@@ -427,6 +431,7 @@ def test_a_run_is_a_document(memory: Memory, clock: FakeClock) -> None:
         "- detail: waiting for the close",
         "- strategy: VolBreakout",
         "### market",
+        "> BTC bar 2026-06-04T09:55:00.000000Z open=99 high=101 low=98.5 close=100",
         "### answer of the model",
         "> I wait.",
     ):
@@ -562,11 +567,11 @@ def test_a_note_is_indexed_without_reading_the_whole_store_again(memory: Memory,
 def test_a_huge_line_of_any_script_is_indexed_by_its_beginning(memory: Memory, folder: Path) -> None:
     words = (f"слово{number}" + "ы" * 50 for number in range(30_000))
     (folder / "artifacts/report.json").write_text("needle " + " ".join(words))
-    (folder / "artifacts/long.txt").write_text("haystack " * 300_000)
+    (folder / "artifacts/long.txt").write_text("haystack " * 300_000 + "pin")
     assert memory.reindex().skipped == ()
     (cited,) = memory.search_memory(query="needle").citations
     assert (cited.path, cited.start_line, cited.end_line, cited.shortened) == ("artifacts/report.json", 1, 1, True)
-    assert paths(memory, "haystack") == ["artifacts/long.txt"]
+    assert paths(memory, "haystack") == paths(memory, "pin") == ["artifacts/long.txt"]
 
 
 # Empty answers and errors
@@ -999,6 +1004,11 @@ def test_a_note_names_a_recorded_run(memory: Memory, folder: Path) -> None:
         memory.append_note(text="x", agent="a")  # type: ignore[call-arg]
     with pytest.raises(NotFound, match="no run 'nothing' is recorded"):
         memory.append_note(text="x", agent="a", run="nothing")
+    run = a_run(memory)
+    memory.append_note(text="x", agent="a", run=run[:8], path="journal/x.md")
+    assert f"run: {run} " in (folder / "journal/x.md").read_text()
+    assert memory.list_edits(run=run) == memory.list_edits(run=run[:8])
+    assert memory.list_edits(run=run).total == 1
     assert not (folder / "journal/2026-06-04.md").exists()
 
 

@@ -29,6 +29,7 @@ from backsight.services.document_writes import (
     new_writing,
     proposed_edit,
     replayed_note,
+    whole_run_id,
     write_pending,
 )
 from backsight.services.embedding import embed_missing
@@ -424,6 +425,7 @@ def list_edits(
     """List the notes that agents wrote and the edits that they proposed, newest first."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
+        run = None if run is None else whole_run_id(connection, ctx, run)
         edits = [edit for edit in stored.writings(view, run_id=run) if status in (None, edit.status)]
     return EditList(edits=tuple(edits[:limit]), total=len(edits), as_of=view.as_of)
 
