@@ -595,6 +595,20 @@ def test_an_empty_search_says_why(memory: Memory) -> None:
     assert "contains no words" in memory.search_memory(query="").message
 
 
+def test_umlauts_may_be_written_either_way_in_a_question_and_in_a_file(memory: Memory, folder: Path) -> None:
+    (folder / "journal/boerse.md").write_text("# Kosten\n\nDie Gebühren der Börse stiegen auf 0,1 %.\n")
+    (folder / "journal/risiko.md").write_text("# Risiko\n\nGroesse und Ueberhang pruefen, Gold.\n")
+    memory.reindex()
+    for query, path in (
+        ("Wie hoch sind die Gebuehren?", "journal/boerse.md"),
+        ("Wie hoch sind die Gebühren?", "journal/boerse.md"),
+        ("Was kostet die Boerse", "journal/boerse.md"),
+        ("Wann ist die Größe zu prüfen?", "journal/risiko.md"),
+        ("Überhang fuer Gold", "journal/risiko.md"),
+    ):
+        assert paths(memory, query)[:1] == [path]
+
+
 def test_a_query_that_is_too_long_is_refused(memory: Memory) -> None:
     with pytest.raises(Invalid, match="longer than 10000 characters"):
         memory.search_memory(query="x" * 100_000)
