@@ -85,7 +85,7 @@ _KOREAN_ENDINGS = "은는을를에했다요"
 _MOST_KOREAN_ENDINGS = 0.25
 """Seed words of Korean are bare nouns, few of which end like the words of a sentence."""
 _NUMBERING = re.compile(r"(?:\(?\d{1,2}[.):]?|[-*•])$")
-_NAME = re.compile(r"(.*\D)[:：](.*)", re.DOTALL)
+_NAME = re.compile(r"^(.*\D)[:：](.*)", re.DOTALL)
 _AROUND = " \t\"'`[](){}<>*_"
 
 

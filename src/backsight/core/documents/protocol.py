@@ -13,7 +13,7 @@ from backsight.core.documents.query import words_of
 ITEM = re.compile(r"^(?:[-*+•‣◦▪]|\d{1,4}[.)])\s+")
 """The mark of a list item, numbered or not."""
 OTHER_ITEM = re.compile(
-    r"\d{1,3}(?:\.\d{1,3})+[.)]?\s|\(?(?:[a-zA-Z]|[ivx]{2,4})[.)]\s|\(\d{1,3}\)\s|[–—]\s|[①-⑳]|\d{1,3}、"
+    r"^(?:\d{1,3}(?:\.\d{1,3}){1,5}[.)]?\s|\(?(?:[a-zA-Z]|[ivx]{2,4})[.)]\s|\(\d{1,3}\)\s|[–—]\s|[①-⑳]|\d{1,3}、)"
 )
 """Marks that Markdown does not know, as in 1.2, (a) or 1、. They stay in the text of the rule.
 

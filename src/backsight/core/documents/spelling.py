@@ -39,7 +39,11 @@ def umlaut_spellings(text: str, word: str) -> tuple[str, ...]:
 
 
 def without_umlauts(word: str) -> str:
-    """A word with the letters that stand for umlauts as they are indexed, without accents."""
+    """A word with the letters that stand for umlauts as they are indexed, without accents.
+
+    >>> without_umlauts("ueberschuesse"), without_umlauts("gold")
+    ('uberschusse', 'gold')
+    """
     for pair, letter in _UMLAUTS.items():
         word = word.replace(pair, letter)
     return word
