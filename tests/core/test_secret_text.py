@@ -1,8 +1,11 @@
 """Secrets are refused at the door in every free text, and text about trading is not."""
 
+import unicodedata
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backsight.core.errors import Refused
 from backsight.core.secret_text import is_seed_phrase, refuse_secrets, secret_in, without_secrets
@@ -36,6 +39,21 @@ KEY = "BINANCE_API_KEY=a1b2c3d4e5f6a7b8"
         "seed phrase: zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo wrong",
         "1. letter 2. advice 3. cage 4. absurd 5. amount 6. doctor 7. acoustic 8. avoid 9. letter 10. advice 11. cage"
         " 12. above",
+        "letter advice cage absurd amount doctor acoustic avoid broken trade long exit",
+        "Seed phrase: Legal Winner Thank Year Wave Sausage Worth Useful Legal Winner Thank Yellow",
+        '{"seed": "legal winner thank year wave sausage worth useful legal winner thank yellow"}',
+        "> `legal winner thank year wave sausage worth useful legal winner thank yellow`",
+        "these: 1) letter 2) advice 3) cage 4) absurd 5) amount 6) doctor 7) acoustic 8) avoid 9) letter 10) advice"
+        " 11) cage 12) above",
+        "abaisser académie accabler abandon accolade accroche acerbe achat acheter aciduler acier affiche",
+        unicodedata.normalize("NFD", "ábaco abdomen abeja acción acné ácido aéreo abuelo árbol otoño uña vía"),
+        "abaco abbaglio abbinato abete abisso abolire abrasivo abrogato accadere accenno accusato acetone",
+        "abdikace abeceda adresa agrese akce aktovka alej alkohol amputace ananas andulka anekdota",
+        "あいだ　あおぞら　あかちゃん　あきる　あけがた　あける　あこがれる　あさい　あさひ　あした　あずかる　あそぶ",
+        "가격 가끔 가난 가능 가득 가르침 가뭄 가방 가상 가슴 가운데 가을",
+        unicodedata.normalize("NFD", "가격 가끔 가난 가능 가득 가르침 가뭄 가방 가상 가슴 가운데 가을"),
+        "助记词：的 一 是 在 不 了 有 和 人 这 中 大",
+        "的 一 是 在 不 了 有 和 人 这 中 大",
         " ".join(["hamster diagram private dutch cause delay private meat slide toddler razor book"] * 2),
     ],
 )
@@ -60,6 +78,11 @@ def test_a_text_that_looks_like_a_key_is_refused(text: str) -> None:
         "wait for the retest and then enter with half the size below that high",
         "Stopped out: entry 5175, stop 5170, -1.0R; session=london, regime=trending_up",
         "passing the level; mnemonic for the setup: Buy The Dip",
+        "warten auf den retest und dann mit halber größe über dem hoch",
+        "attendre le retour sous les plus hauts puis entrer avec une demi taille seulement après midi",
+        "오늘 시장은 계속 상승했다 우리는 포지션을 유지하고 손절을 아래로 내렸다 그리고 내일을 기다린다",
+        "今天 市场 上涨 我们 继续 持有 多单 止损 上移 目标 前高 不变",
+        "watch list:\ngold\nsilver\ncopper\nbrent\nwheat\ncorn\ncocoa\nsugar\ncotton\nlumber\ncattle\ncoffee",
         '{"field": "confidence", "op": ">=", "value": 0.5}',
     ],
 )
@@ -71,6 +94,34 @@ def test_a_line_of_other_words_is_no_seed_phrase() -> None:
     assert not is_seed_phrase("Legal Winner Thank Year Wave Sausage Worth Useful Legal Winner Thank Yellow")
     assert not is_seed_phrase("legal winner thank year wave sausage worth useful legal winner thank")
     assert not is_seed_phrase("word " * 1000)
+
+
+SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My wallet:\n" + SEED.replace(" ", "\n"),
+        "These:\n\n" + "\n".join(f"{number}. {word}" for number, word in enumerate(SEED.split(), 1)),
+        "I wrote down\n\n" + SEED.replace(" sausage ", " sausage\n") + "\n\nand went home.",
+    ],
+)
+def test_a_seed_phrase_over_several_lines_is_one(text: str) -> None:
+    assert secret_in(text) is not None
+    assert "winner" not in without_secrets(text)
+
+
+def test_a_private_key_is_removed_whole() -> None:
+    key = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIGJk\nAwEHoUQD\n-----END EC PRIVATE KEY-----"
+    removed = "[line removed: it looked like a private key]"
+    assert without_secrets(f"before\n{key}\nafter").split("\n") == ["before", *[removed] * 4, "after"]
+    assert "MHcC" not in without_secrets(key.rpartition("\n")[0])
+
+
+@given(st.lists(st.sampled_from([KEY, "api_key:", "a1b2c3d4e5f6a7b8", SEED, *SEED.split(), "wallet:", "", "fine."])))
+def test_nothing_that_is_refused_is_recorded(lines: list[str]) -> None:
+    assert secret_in(without_secrets("\n".join(lines))) is None
 
 
 def test_what_must_be_recorded_loses_the_line_only() -> None:

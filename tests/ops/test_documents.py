@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -392,16 +393,20 @@ def test_a_run_is_a_document(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     deployment, at = "VolBreakout@main", clock.now()
     before = a_snapshot(a_position(2.0, stop_price=95.0), at=at)
+    last = at - timedelta(minutes=5)
+    bars = [Bar(symbol="BTC", interval_seconds=300, opened_at=last, open=99.0, high=101.0, low=98.5, close=100.0)]
     opened = memory.open_tick(
         deployment=deployment,
         at=at,
         before=before,
+        bars=bars,
         market=[Segment(name="news", text="# Halving\n```\nminers capitulate")],
     )
     memory.close_tick(
         deployment=deployment,
         at=at,
         before=before,
+        bars=bars,
         verdict=Verdict(kind="noop", detail="waiting for the close"),
         shown=[*opened.system, *opened.segments],
         model="m-1",
@@ -426,6 +431,7 @@ def test_a_run_is_a_document(memory: Memory, clock: FakeClock) -> None:
         "- detail: waiting for the close",
         "- strategy: VolBreakout",
         "### market",
+        "> BTC bar 2026-06-04T09:55:00.000000Z open=99 high=101 low=98.5 close=100",
         "### answer of the model",
         "> I wait.",
     ):
@@ -511,11 +517,40 @@ def test_an_emptied_workspace_keeps_its_index_until_it_is_confirmed(memory: Memo
     folder.mkdir()
     kept = memory.reindex()
     assert (kept.documents, kept.removed) == (first.documents, 0)
-    assert [(each.path, "no file is left" in each.reason) for each in kept.skipped] == [(".", True)]
+    assert [(each.path, "no indexed file is left" in each.reason) for each in kept.skipped] == [(".", True)]
     assert not memory.index_health().healthy
     assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
     dropped = memory.reindex(accept_empty=True)
     assert (dropped.documents, dropped.skipped) == (0, ())
+
+
+def test_notes_in_an_emptied_workspace_do_not_drop_its_index(memory: Memory, folder: Path, clock: FakeClock) -> None:
+    memory.append_note(run=a_run(memory), text="Before.", agent="a")
+    former = memory.reindex().documents
+    clock.advance(minutes=1)
+    folder.rename(elsewhere := folder.parent / "elsewhere")
+    folder.mkdir()
+    for note in ("Meanwhile.", "Later."):  # the first in a file that was indexed before, as today's journal
+        clock.advance(minutes=1)
+        memory.append_note(run=a_run(memory), text=note, agent="a")
+        memory.append_note(run=a_run(memory), text=note, agent="a", path="journal/ideas.md")
+    assert memory.reindex().documents == former + 1
+    assert not memory.index_health().healthy
+    assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
+    assert paths(memory, "later meanwhile")
+    shutil.rmtree(folder)
+    elsewhere.rename(folder)
+    back = memory.reindex()
+    assert (back.documents, back.skipped) == (former, ())
+
+
+def test_files_that_were_moved_are_no_emptied_workspace(memory: Memory, folder: Path) -> None:
+    first = memory.reindex()
+    (moved := folder.parent / "moved").mkdir()
+    folder.rename(moved / "strategies")
+    moved.rename(folder)
+    after = memory.reindex()
+    assert (after.removed, after.skipped) == (first.documents, ())
 
 
 def test_a_note_is_indexed_without_reading_the_whole_store_again(memory: Memory, clock: FakeClock) -> None:
@@ -532,11 +567,11 @@ def test_a_note_is_indexed_without_reading_the_whole_store_again(memory: Memory,
 def test_a_huge_line_of_any_script_is_indexed_by_its_beginning(memory: Memory, folder: Path) -> None:
     words = (f"слово{number}" + "ы" * 50 for number in range(30_000))
     (folder / "artifacts/report.json").write_text("needle " + " ".join(words))
-    (folder / "artifacts/long.txt").write_text("haystack " * 300_000)
+    (folder / "artifacts/long.txt").write_text("haystack " * 300_000 + "pin")
     assert memory.reindex().skipped == ()
     (cited,) = memory.search_memory(query="needle").citations
     assert (cited.path, cited.start_line, cited.end_line, cited.shortened) == ("artifacts/report.json", 1, 1, True)
-    assert paths(memory, "haystack") == ["artifacts/long.txt"]
+    assert paths(memory, "haystack") == paths(memory, "pin") == ["artifacts/long.txt"]
 
 
 # Empty answers and errors
@@ -558,6 +593,20 @@ def test_an_empty_search_says_why(memory: Memory) -> None:
     assert corrected.message == "'brigde' is in no document and was read as 'bridge'"
     assert "contains no words" in memory.search_memory(query="?!").message
     assert "contains no words" in memory.search_memory(query="").message
+
+
+def test_umlauts_may_be_written_either_way_in_a_question_and_in_a_file(memory: Memory, folder: Path) -> None:
+    (folder / "journal/boerse.md").write_text("# Kosten\n\nDie Gebühren der Börse stiegen auf 0,1 %.\n")
+    (folder / "journal/risiko.md").write_text("# Risiko\n\nGroesse und Ueberhang pruefen, Gold.\n")
+    memory.reindex()
+    for query, path in (
+        ("Wie hoch sind die Gebuehren?", "journal/boerse.md"),
+        ("Wie hoch sind die Gebühren?", "journal/boerse.md"),
+        ("Was kostet die Boerse", "journal/boerse.md"),
+        ("Wann ist die Größe zu prüfen?", "journal/risiko.md"),
+        ("Überhang fuer Gold", "journal/risiko.md"),
+    ):
+        assert paths(memory, query)[:1] == [path]
 
 
 def test_a_query_that_is_too_long_is_refused(memory: Memory) -> None:
@@ -969,6 +1018,11 @@ def test_a_note_names_a_recorded_run(memory: Memory, folder: Path) -> None:
         memory.append_note(text="x", agent="a")  # type: ignore[call-arg]
     with pytest.raises(NotFound, match="no run 'nothing' is recorded"):
         memory.append_note(text="x", agent="a", run="nothing")
+    run = a_run(memory)
+    memory.append_note(text="x", agent="a", run=run[:8], path="journal/x.md")
+    assert f"run: {run} " in (folder / "journal/x.md").read_text()
+    assert memory.list_edits(run=run) == memory.list_edits(run=run[:8])
+    assert memory.list_edits(run=run).total == 1
     assert not (folder / "journal/2026-06-04.md").exists()
 
 

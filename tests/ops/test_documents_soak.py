@@ -25,6 +25,7 @@ with open_memory(settings=Settings(url=sys.argv[1], owner="ana", workspace=sys.a
     while True:
         memory.reindex()
         memory.append_note(text="beat", agent="soak", run=sys.argv[3], path="journal/beats.md")
+        print("beat", flush=True)
 """
 SEARCH = """
 import sys
@@ -80,6 +81,8 @@ def test_after_kills_the_index_equals_one_built_at_once(url: str, tmp_path: Path
     kills = 0
     for _ in range(8):
         writers = [started(REINDEX) for _ in range(2)]
+        assert writers[0].stdout is not None
+        assert writers[0].stdout.readline() == "beat\n", writers[0].communicate()[1]  # a busy machine starts it late
         ends = time.monotonic() + 1.5 + rng.random() * 2
         while time.monotonic() < ends:
             write(folder, rng)

@@ -113,6 +113,29 @@ def test_an_incident_of_the_strategys_folder_is_shown_and_a_pair_has_two_spellin
     assert "session expired" not in rules.text
 
 
+def test_every_spelling_of_a_pair_gets_the_same_rules_and_the_money_of_another_rule_is_none(
+    memory: Memory, clock: FakeClock, tmp_path: Path
+) -> None:
+    rules = "- EUR/USD: no news.\n- EURUSD: half size.\n- DAX: fees of 2 EUR a lot.\n- BTC: no Sundays.\n"
+    (tmp_path / "TRADING_MANUAL.md").write_text(rules)
+    memory.reindex()
+    shown = {symbol: _lines(memory, clock, symbol) for symbol in ("EURUSD", "EUR/USD", "BTCUSDT", "BTC/USDT")}
+    assert shown["EURUSD"] == shown["EUR/USD"] == ["- a rule: EUR/USD: no news. (TRADING_MANUAL.md:1)"] + [
+        "- a rule: EURUSD: half size. (TRADING_MANUAL.md:2)"
+    ]
+    assert shown["BTCUSDT"] == shown["BTC/USDT"]
+    assert shown["BTC/USDT"][0] == "- a rule: BTC: no Sundays. (TRADING_MANUAL.md:4)"
+
+
+def _lines(memory: Memory, clock: FakeClock, symbol: str) -> list[str]:
+    clock.advance(minutes=1)
+    at = clock.now()
+    prompt = memory.open_tick(deployment="S@main", at=at, before=a_snapshot(at=at), symbols=[symbol])
+    rules = section(prompt)
+    assert rules is not None
+    return rules.text.splitlines()[1:]
+
+
 def test_incidents_of_a_session_do_not_hide_one_that_names_the_symbol(
     memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:

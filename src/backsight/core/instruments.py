@@ -247,3 +247,6 @@ QUOTES = frozenset(
     ["USD", "USDT", "USDC", "BUSD", "FDUSD", "TUSD", "DAI", "EUR", "GBP", "JPY", "TRY", "BRL", "BTC", "ETH", "BNB"]
 )
 """Currencies that exchanges write right after the base asset."""
+_CODES = "USD EUR GBP JPY CHF AUD NZD CAD SEK NOK DKK PLN CZK HUF TRY ZAR MXN SGD HKD CNH CNY ILS THB RUB INR BRL"
+NATIONAL_CURRENCIES = frozenset(_CODES.split())
+"""Currencies that people also write of money: alone they name no instrument."""

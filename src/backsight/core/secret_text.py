@@ -4,7 +4,11 @@ Every pattern takes time in proportion to the text, whatever the text is.
 """
 
 import re
-from collections.abc import Mapping
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
 from backsight.core.errors import Refused
 
@@ -58,15 +62,31 @@ _HASH_NAMES = ("tx", "hash", "transaction", "block", "sha", "digest")
 """What is written before 64 hexadecimal digits that are no key."""
 _NEAR = 24
 
+_KEY_END = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
+
 SEED_LENGTHS = frozenset({12, 15, 18, 21, 24})
-_SEED_NAMES = ("seed", "mnemonic", "recovery", "wallet", "backup phrase")
+LONGEST_SEED = 400
+"""Characters of a seed phrase with its numbers and its name."""
+_SEED_NAMES = (
+    "seed", "mnem", "recovery", "wallet", "backup phrase", "semilla", "récupération", "recupero",
+    "助记词", "助記詞", "復元フレーズ", "니모닉", "복구",
+)  # fmt: skip
 _COMMON = """
-    the and for with from was not are were but had has its our out his her who she him all any too per via off
-    stop stops entry entries exit exits loss losses trade trades traded trading long longs shorts range ranges ranging
-    break breaks breakout broke broken closed closing opened opening candle candles higher lower highs lows
+    the and for with from was not are were but had has its our out his her who she him too per than their been which
+    both while some could should would back down low new set get got big
+    stop stops entries exits loss losses trades traded trading longs shorts ranges ranging
+    break breaks breakout broke closed closing opened opening candle candles higher lower highs lows
+    les des une par est pas qui avec dans pour los las del que con una por sin che non dei nel
+    das der die den dem ein mit auf und ist nicht het een
 """
 _NOT_IN_SEEDS = frozenset(_COMMON.split())
-"""Words of English and of trading that the standard list of seed words (BIP 39) does not have."""
+"""Words of trading, and of languages in Latin letters, that no standard list of seed words (BIP 39) has."""
+_KOREAN_ENDINGS = "은는을를에했다요"
+_MOST_KOREAN_ENDINGS = 0.25
+"""Seed words of Korean are bare nouns, few of which end like the words of a sentence."""
+_NUMBERING = re.compile(r"(?:\(?\d{1,2}[.):]?|[-*•])$")
+_NAME = re.compile(r"^(.*\D)[:：](.*)", re.DOTALL)
+_AROUND = " \t\"'`[](){}<>*_"
 
 
 def secret_in(text: str) -> tuple[str, int] | None:
@@ -75,15 +95,32 @@ def secret_in(text: str) -> tuple[str, int] | None:
     >>> secret_in("the cap is 2 %"), secret_in("first\\nBINANCE_API_KEY=a1b2c3d4e5f6a7b8")
     (None, ('a key', 2))
     """
-    small = text.lower()
-    for secret, (parts, pattern) in _SECRETS.items() if _may_have_secret(small) else ():
-        match = pattern.search(text) if not parts or any(part in small for part in parts) else None
-        if match and not (secret == "a wallet's key" and _is_hash(text, match.start())):  # noqa: S105
-            return secret, text.count("\n", 0, match.start()) + 1
-    return next(
-        (("a seed phrase", number) for number, line in enumerate(text.split("\n"), start=1) if is_seed_phrase(line)),
-        None,
-    )
+    first = next(_secrets_in(text), None)
+    return None if first is None else (first.kind, first.first + 1)
+
+
+class _Secret(NamedTuple):
+    """What some lines of a text look like, with the indexes of the first and the last line."""
+
+    kind: str
+    first: int
+    last: int
+
+
+def _secrets_in(text: str) -> Iterator[_Secret]:
+    small, lines = text.lower(), text.split("\n")
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    for kind, (parts, pattern) in _SECRETS.items() if _may_have_secret(small) else ():
+        covered = 0  # by the secret before
+        for match in pattern.finditer(text) if not parts or any(part in small for part in parts) else ():
+            if match.start() < covered or (kind == "a wallet's key" and _is_hash(text, match.start())):
+                continue
+            covered = match.end()
+            if kind == "a private key":  # all of it, and not only the line that announces it
+                closing = _KEY_END.search(text, match.end())
+                covered = len(text) if closing is None else closing.end()
+            yield _Secret(kind, bisect_right(ends, match.start()), bisect_right(ends, covered - 1))
+    yield from _seed_phrases(lines)
 
 
 def _may_have_secret(small: str) -> bool:
@@ -96,26 +133,90 @@ def _is_hash(text: str, start: int) -> bool:
     return any(name in before for name in _HASH_NAMES)
 
 
-def is_seed_phrase(line: str) -> bool:
-    """Whether a line consists of the words of a wallet's seed phrase, perhaps after its name, perhaps numbered.
+# Seed phrases
+
+
+def _seed_phrases(lines: Sequence[str]) -> Iterator[_Secret]:
+    """Lines that are a seed phrase, alone or together with neighbours that have some of its words each."""
+    run: list[list[str]] = []  # the words of the lines above that may be a part of a phrase
+    for number, line in enumerate([*lines, ""]):
+        if is_seed_phrase(line):
+            yield _Secret("a seed phrase", number, number)
+        if len(lines) > 1 and line and (words := _words_of_seed(_named(line[: LONGEST_SEED + 1])[1])):
+            run.append(words)
+            continue
+        if len(run) > 1 and sum(map(len, run)) in SEED_LENGTHS:
+            first = number - len(run)
+            above = lines[first - 1].rstrip(_AROUND) if first else ""
+            name = above if above.endswith((":", "：")) else ""
+            phrase = " ".join([name, *lines[first:number]])
+            # Words one below the other may be any list.
+            is_list = all(len(words) == 1 for words in run) and not _is_numbered(phrase)
+            if is_seed_phrase(phrase) and (not is_list or _is_named(_named(phrase)[0])):
+                yield _Secret("a seed phrase", first, number - 1)
+        run = []
+
+
+def is_seed_phrase(text: str) -> bool:
+    """Whether a text on one line is a wallet's seed phrase, perhaps after its name, perhaps numbered.
+
+    Lists of seed words exist in Latin letters, Chinese, Japanese and Korean.
 
     >>> is_seed_phrase("legal winner thank year wave sausage worth useful legal winner thank yellow")
     True
     >>> is_seed_phrase("wait for the retest and enter with half size below the high")
     False
     """
-    if len(line) > 400 or line.count(" ") < min(SEED_LENGTHS) - 1:
+    if len(text) > 2 * LONGEST_SEED or len(text.split(None, min(SEED_LENGTHS) - 1)) < min(SEED_LENGTHS):
         return False
-    name, colon, rest = line.rpartition(":")
-    words = [word for word in rest.replace(",", " ").split() if not word.rstrip(".)").isdecimal()]
-    if len(words) not in SEED_LENGTHS or not all(map(_may_be_seed_word, words)):
+    name, rest = _named(text)
+    is_named = _is_named(name)
+    words = _words_of_seed(rest.lower() if is_named else rest)
+    if len(words) not in SEED_LENGTHS:
         return False
-    named = bool(colon) and any(seed in name.lower() for seed in _SEED_NAMES)
-    return named or (not colon and _NOT_IN_SEEDS.isdisjoint(words))
+    return is_named or ((not name or _is_numbered(rest)) and not _is_sentence(words))
+
+
+def _named(text: str) -> tuple[str, str]:
+    """What is written before the last colon of a text, and what after it; a colon after a number is no name."""
+    parts = _NAME.match(text)
+    return (parts[1].strip(_AROUND), parts[2]) if parts else ("", text)
+
+
+def _is_named(name: str) -> bool:
+    return any(seed in unicodedata.normalize("NFC", name).lower() for seed in _SEED_NAMES)
+
+
+def _is_numbered(text: str) -> bool:
+    """Whether the numbers before the words of a text count from 1."""
+    numbers = [int(word.strip("().:")) for word in text.split() if word.strip("().:").isdecimal()]
+    return len(numbers) >= min(SEED_LENGTHS) and numbers == list(range(1, len(numbers) + 1))
+
+
+def _words_of_seed(text: str) -> list[str]:
+    """The words of a text without their numbers; empty if one of them cannot be a seed word."""
+    bare = unicodedata.normalize("NFC", text).strip(_AROUND).replace(",", " ").replace("、", " ")
+    words = [word.strip(_AROUND) for word in bare.split() if not _NUMBERING.match(word)]
+    return words if all(map(_may_be_seed_word, words)) else []
 
 
 def _may_be_seed_word(word: str) -> bool:
-    return 3 <= len(word) <= 8 and word.isascii() and word.isalpha() and word.islower()
+    if not word.isalpha():
+        return False
+    if word[0] <= _LAST_LATIN:
+        return 3 <= len(word) <= 8 and word.islower() and word[-1] <= _LAST_LATIN
+    return _OTHER_SEED_WORD.fullmatch(word) is not None
+
+
+_LAST_LATIN = "\u024f"
+_OTHER_SEED_WORD = re.compile("[\u3041-\u3096\u30fc]{2,9}|[\uac00-\ud7a3]{2,6}|[\u4e00-\u9fff]")
+"""A word in hiragana, in hangul, or a Chinese character."""
+
+
+def _is_sentence(words: Collection[str]) -> bool:
+    """Whether words that may all be seed words are rather those of a sentence."""
+    endings = sum(word[-1] in _KOREAN_ENDINGS for word in words)
+    return not _NOT_IN_SEEDS.isdisjoint(words) or endings >= _MOST_KOREAN_ENDINGS * len(words)
 
 
 def refuse_secrets(text: str, *, field: str = "text") -> None:
@@ -140,9 +241,13 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("filled\\nBearer abcdef0123456789abcdef")
     'filled\\n[line removed: it looked like a bearer token]'
     """
-    if secret_in(text) is None:
+    kinds: dict[int, str] = {}
+    for secret in _secrets_in(text):
+        for line in range(secret.first, secret.last + 1):
+            kinds.setdefault(line, secret.kind)
+    if not kinds:
         return text
-    lines = ((line, secret_in(line)) for line in text.split("\n"))
     return "\n".join(
-        line if secret is None else f"[line removed: it looked like {secret[0]}]" for line, secret in lines
+        f"[line removed: it looked like {kinds[number]}]" if number in kinds else line
+        for number, line in enumerate(text.split("\n"))
     )

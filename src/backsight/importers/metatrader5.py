@@ -30,6 +30,7 @@ from datetime import datetime
 from pathlib import Path
 
 from backsight.core.errors import Invalid
+from backsight.core.instruments import NATIONAL_CURRENCIES
 from backsight.core.orders import BrokerReason, ReportedFill, ReportedKind
 from backsight.importers.archives import ZIP
 from backsight.importers.cells import UnreadableError
@@ -61,8 +62,6 @@ MONEY_COLUMNS = {
     15: ("cost", "commission", "fee", "swap", "profit", "balance", "comment"),
 }
 """The columns of deals after the order, by the number of all columns."""
-CODES = "USD EUR GBP JPY CHF AUD NZD CAD SEK NOK DKK PLN CZK HUF TRY ZAR MXN SGD HKD CNH CNY ILS THB RUB INR BRL"
-CURRENCIES = frozenset(CODES.split())
 LOT = 100_000.0
 """Units of one lot of a pair of currencies."""
 CENT = 0.0101
@@ -536,7 +535,7 @@ def _quote(symbol: str) -> str | None:
     ('USD', 'JPY', None, None)
     """
     base, quote = symbol[:3].upper(), symbol[3:6].upper()
-    return quote if base in CURRENCIES and quote in CURRENCIES else None
+    return quote if base in NATIONAL_CURRENCIES and quote in NATIONAL_CURRENCIES else None
 
 
 def _instant(text: str, options: ReadOptions) -> datetime:

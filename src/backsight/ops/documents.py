@@ -29,6 +29,7 @@ from backsight.services.document_writes import (
     new_writing,
     proposed_edit,
     replayed_note,
+    whole_run_id,
     write_pending,
 )
 from backsight.services.embedding import embed_missing
@@ -188,7 +189,7 @@ def reindex(
     ctx: Context,
     *,
     background: Annotated[bool, "Answer as soon as keyword search is up to date, and embed in the background."] = False,
-    accept_empty: Annotated[bool, "Empty the index if no file of the workspace is left."] = False,
+    accept_empty: Annotated[bool, "Drop the former files from the index although none of them is left."] = False,
 ) -> ReindexResult:
     """Bring the index up to date with the workspace and the store.
 
@@ -424,6 +425,7 @@ def list_edits(
     """List the notes that agents wrote and the edits that they proposed, newest first."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
+        run = None if run is None else whole_run_id(connection, ctx, run)
         edits = [edit for edit in stored.writings(view, run_id=run) if status in (None, edit.status)]
     return EditList(edits=tuple(edits[:limit]), total=len(edits), as_of=view.as_of)
 

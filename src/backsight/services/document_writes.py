@@ -11,14 +11,15 @@ from backsight.core.instants import format_instant
 from backsight.core.memory.episodic import episode_id_of
 from backsight.importers.workspace import Workspace
 from backsight.services.context import Context
-from backsight.services.id_prefixes import whole_episode_id, whole_id
+from backsight.services.id_prefixes import whole_id
 from backsight.store import agents as stored_agents
 from backsight.store import decisions as stored_decisions
 from backsight.store import documents as stored
 from backsight.store.agents import RUNS
 from backsight.store.database import Connection
 from backsight.store.decisions import DECISIONS
-from backsight.store.memories import current_episode
+from backsight.store.memories import EPISODES, current_episode
+from backsight.store.trades import TRADES
 
 
 def new_writing(
@@ -53,20 +54,24 @@ def new_writing(
     )
 
 
+def whole_run_id(connection: Connection, ctx: Context, run: str) -> str:
+    """The id of the run, tick, call or trade that begins with a key; the key itself if no id does."""
+    wholes = (whole_id(connection, ctx.owner, noun, run, field="run") for noun in (RUNS, DECISIONS, EPISODES, TRADES))
+    return next((whole for whole in wholes if whole != run), run)
+
+
 def known_run(connection: Connection, ctx: Context, run: str) -> str:
     """The id of a recorded run of an agent or of a tick, by its id or the beginning of it; NotFound otherwise.
 
     An agent that reports neither names a run by the call or the trade that it recorded in it.
     """
-    agent_run = whole_id(connection, ctx.owner, RUNS, run, field="run")
-    if stored_agents.run(connection, ctx.owner, agent_run) is not None:
-        return agent_run
-    tick = whole_id(connection, ctx.owner, DECISIONS, run, field="run")
-    if stored_decisions.decision(connection, ctx.owner, tick) is not None:
-        return tick
-    episode = whole_episode_id(connection, ctx.owner, run, field="run")
-    if any(current_episode(connection, ctx.owner, each) is not None for each in (episode, episode_id_of(run))):
-        return run
+    whole = whole_run_id(connection, ctx, run)
+    if stored_agents.run(connection, ctx.owner, whole) is not None:
+        return whole
+    if stored_decisions.decision(connection, ctx.owner, whole) is not None:
+        return whole
+    if any(current_episode(connection, ctx.owner, each) is not None for each in (whole, episode_id_of(whole))):
+        return whole
     raise NotFound(
         f"no run {run[:40]!r} is recorded; give the id of a run, a tick, a call or a trade that is recorded",
         field="run",

@@ -4,7 +4,7 @@ Files and documents written from rows of the store are published apart. Everythi
 transaction begins; the transaction checks that nobody else has published the same documents meanwhile, and writes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from backsight.core.documents.chunk import lines_of
@@ -17,6 +17,7 @@ from backsight.core.documents.document import (
     content_hash,
     index_chunks,
 )
+from backsight.core.documents.write_policy import NOTE_SOURCES
 from backsight.core.errors import Unavailable
 from backsight.importers.workspace import Workspace
 from backsight.services.context import Context
@@ -30,7 +31,7 @@ ATTEMPTS = 20
 TRACES_PER_TRANSACTION = 40
 """Documents from the store that are published at once: a writer waits for this many at most."""
 EMPTIED = (
-    "no file is left, so the index of the former files is kept; "
+    "no indexed file is left, so the index of the former files is kept; "
     "if they were deleted on purpose, reindex with accept_empty"
 )
 
@@ -78,9 +79,9 @@ def sync_index(
 ) -> SyncResult:
     """Bring the index to the state of the workspace and the store; searches meanwhile see the previous state.
 
-    With `files_only`, documents written from rows of the store stay as they are. A workspace in which no file is left
-    empties the index only with `accept_empty`. Documents whose rows somebody changed are indexed again, unless
-    `files_only`.
+    With `files_only`, documents written from rows of the store stay as they are. If no indexed file is left, the index
+    of the former files is dropped only with `accept_empty`. Documents whose rows somebody changed are indexed again,
+    unless `files_only`.
     """
     spoilt: frozenset[str] = frozenset()
     if not files_only:
@@ -122,8 +123,6 @@ def _file_changes(
     accept_empty: bool,
 ) -> DocumentChanges:
     listing = workspace.list_files()
-    if indexed and not listing.files and not accept_empty:
-        return DocumentChanges(skipped={**listing.skipped, ".": EMPTIED})
     skipped: dict[str, str] = dict(listing.skipped)
     changed: list[LoadedDocument] = []
     touched: list[Document] = []
@@ -146,7 +145,29 @@ def _file_changes(
         else:
             changed.append(loaded)
     removed = tuple(document for path, document in indexed.items() if path not in present)
+    if not accept_empty and _is_emptied(indexed, removed, changed):
+        removed, skipped["."] = (), EMPTIED
     return DocumentChanges(changed=tuple(changed), touched=tuple(touched), removed=removed, skipped=skipped, read=read)
+
+
+def _is_emptied(
+    indexed: Mapping[str, Document], removed: Collection[Document], changed: Collection[LoadedDocument]
+) -> bool:
+    """Whether several files are gone and nothing is left but notes that were written since, as if a disk were missing.
+
+    Files that were moved are not gone.
+    """
+    if not removed or (len(removed) == 1 and (changed or len(indexed) > 1)):
+        return False
+    gone, new = {document.path for document in removed}, {loaded.path for loaded in changed}
+    last = max(document.valid_from for document in removed)
+    is_left = any(
+        document.source not in NOTE_SOURCES or (path not in new and document.valid_from <= last)
+        for path, document in indexed.items()
+        if path not in gone
+    )
+    texts = {document.content_hash for document in removed}
+    return not is_left and texts.isdisjoint(content_hash(loaded.text) for loaded in changed)
 
 
 def _has_same_text(document: Document, loaded: LoadedDocument) -> bool:

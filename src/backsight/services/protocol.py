@@ -7,8 +7,10 @@ from datetime import datetime
 from backsight.core.context import ContextVector
 from backsight.core.documents.citation import Citation
 from backsight.core.documents.protocol import mentions, rules_about
-from backsight.core.documents.query import read_query, words_of
+from backsight.core.documents.query import read_query
 from backsight.core.documents.workspace import AGENTS
+from backsight.core.events import base_of
+from backsight.core.instruments import NATIONAL_CURRENCIES
 from backsight.core.prompts.protocol import ProtocolText, incident_line, protocol_text, rule_line, rules_and_incidents
 from backsight.core.prompts.sections import Section
 from backsight.core.strategies import Deployment
@@ -122,6 +124,8 @@ def _names(deployment: Deployment, contexts: tuple[ContextVector, ...]) -> Itera
 
 
 def _symbol_names(context: ContextVector) -> Iterator[str]:
+    """The symbol and its base, in every spelling the same; the base of a pair of currencies is money of other rules."""
     if context.symbol:
         yield context.symbol
-        yield from list(words_of(context.symbol.replace("/", " ").replace("-", " ")))[:1]
+        if (base := base_of(context.symbol)) not in NATIONAL_CURRENCIES:
+            yield base

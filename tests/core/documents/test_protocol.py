@@ -1,5 +1,7 @@
 """Rules of a manual: which of them mention a symbol or a strategy."""
 
+import pytest
+
 from backsight.core.documents.protocol import rules_about, rules_in
 from backsight.core.prompts.protocol import rule_line
 
@@ -28,6 +30,27 @@ def test_an_exception_below_a_list_item_belongs_to_the_item() -> None:
 
 def test_an_indented_list_with_blank_lines_has_one_rule_an_item() -> None:
     assert [rule.text for rule in rules_in("M.md", "Caps.\n\n  - BTC 2\n\n  - DAX 1\n")] == ["Caps.", "BTC 2", "DAX 1"]
+
+
+@pytest.mark.parametrize(
+    ("manual", "texts"),
+    [
+        ("1.1 No oil.\n1.2 No corn,\n    unless flat.\n", ["1.1 No oil.", "1.2 No corn, unless flat."]),
+        ("Never:\n(a) oil\n(b) gas\n", ["Never:", "(a) oil", "(b) gas"]),
+        ("Never:\n\na) oil\n\nb) gas\n", ["Never:", "a) oil", "b) gas"]),
+        ("• oil\n• gas\n", ["oil", "gas"]),
+        ("1、不做黄金\n2、止损先行\n", ["1、不做黄金", "2、止损先行"]),
+        (
+            "Never risk more than\n1.5 % of equity, or\n2.5 % in all.\n",
+            ["Never risk more than 1.5 % of equity, or 2.5 % in all."],
+        ),
+        ("1.5 % is the cap\nof every day.\n", ["1.5 % is the cap of every day."]),
+    ],
+)
+def test_lists_with_other_marks_have_one_rule_an_item(manual: str, texts: list[str]) -> None:
+    rules = rules_in("M.md", manual)
+    assert [rule.text for rule in rules] == texts
+    assert all(rule.introduction == "Never:" for rule in rules[1:] if texts[0] == "Never:")
 
 
 def test_an_item_has_the_line_that_introduces_its_list() -> None:

@@ -198,6 +198,14 @@ def test_a_typing_error_finds_what_was_meant_where_nothing_matches_exactly(datab
     assert searched(database, "slipage", Scope(at=T0)) == pytest.approx(searched(database, "slipage"))
 
 
+def test_a_ticker_is_not_found_as_the_stem_of_another_word(database: Database) -> None:
+    written(database, {"a.md": "filed the files, a tone, a dog on the run", "b.md": "notes on rates"})
+    assert [searched(database, ticker) for ticker in ("FIL", "TON", "DOGE", "RUNE", "NOT")] == [{}] * 5
+    for query in ("filing", "file", "tones", "runs", "running", "dogs"):
+        assert list(searched(database, query)) == ["a.md"]
+    assert list(searched(database, "rated")) == list(searched(database, "noting")) == ["b.md"]
+
+
 def test_coverage_is_the_share_of_the_query_and_missing_words_are_named(database: Database) -> None:
     written(database, {"a.md": "funding rate " + "x" * 10 + " filler" * 3_000, "b.md": "EUR/USD funding"})
     with database.reading("ana") as connection:

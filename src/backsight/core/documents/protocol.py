@@ -10,8 +10,15 @@ from backsight.core.documents.chunk import TextBlock, blocks_of, is_front_matter
 from backsight.core.documents.citation import place_of
 from backsight.core.documents.query import words_of
 
-ITEM = re.compile(r"^(?:[-*+]|\d{1,4}[.)])\s+")
+ITEM = re.compile(r"^(?:[-*+•‣◦▪]|\d{1,4}[.)])\s+")
 """The mark of a list item, numbered or not."""
+OTHER_ITEM = re.compile(
+    r"^(?:\d{1,3}(?:\.\d{1,3}){1,5}[.)]?\s|\(?(?:[a-zA-Z]|[ivx]{2,4})[.)]\s|\(\d{1,3}\)\s|[–—]\s|[①-⑳]|\d{1,3}、)"
+)
+"""Marks that Markdown does not know, as in 1.2, (a) or 1、. They stay in the text of the rule.
+
+Two of them make a list, and one after a line that introduces a list: a line of prose may begin like that.
+"""
 CELL_END = re.compile(r"(?<!\\)\|")
 TABLE_RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 
@@ -116,13 +123,14 @@ def rule_spans(blocks: Sequence[TextBlock]) -> list[RuleSpan]:
                 span = _span(block, block.first, [line for line in block.lines if line.strip()])
                 spans.append(replace(span, text=block.heading[-1], heading=block.heading[:-1]))
             continue
-        for first, lines in _items(block):
+        mark = _list_mark([line.strip() for line in block.lines], is_introduced=bool(introduction))
+        for first, lines in _items(block, mark):
             indent = _indent(block.lines[first - 1 - block.first])
             span = _span(block, first - 1, lines)
             if item_indent is not None and indent > item_indent + 1:
                 spans[-1] = replace(spans[-1], text=" ".join([spans[-1].text, *lines]), end=span.end)
                 continue
-            is_item = _starts_item(lines[0])
+            is_item = mark.match(lines[0]) is not None
             item_indent = indent if is_item else None
             if not is_item:
                 introduction, introduced_at = lines[-1] if lines[-1].endswith(":") else "", span.end - 1
@@ -135,10 +143,6 @@ def rule_spans(blocks: Sequence[TextBlock]) -> list[RuleSpan]:
 def _span(block: TextBlock, first: int, lines: Sequence[str]) -> RuleSpan:
     text = ITEM.sub("", " ".join(lines), count=1)
     return RuleSpan(first=first, end=first + len(lines), text=text, heading=block.heading, introduced_at=first)
-
-
-def _starts_item(line: str) -> bool:
-    return ITEM.match(line.strip()) is not None
 
 
 def _has_no_text(heading: TextBlock, following: Sequence[TextBlock]) -> bool:
@@ -158,7 +162,7 @@ def _spellings(name: str) -> tuple[frozenset[str], ...]:
     return (frozenset(words), frozenset()) if joined is None else (frozenset(words[1:]), frozenset([joined]))
 
 
-def _items(block: TextBlock) -> list[tuple[int, list[str]]]:
+def _items(block: TextBlock, mark: re.Pattern[str]) -> list[tuple[int, list[str]]]:
     """The list items or table rows of a block, each with its first line number; else the whole block.
 
     An indented item belongs to the item above it.
@@ -167,13 +171,22 @@ def _items(block: TextBlock) -> list[tuple[int, list[str]]]:
     if rows := _table_rows(numbered):
         return rows
     items: list[tuple[int, list[str]]] = []
-    outermost = min((_indent(line) for _, line in numbered if _starts_item(line)), default=0)
+    outermost = min((_indent(line) for _, line in numbered if mark.match(line.strip())), default=0)
     for number, line in numbered:
-        starts = _starts_item(line) and _indent(line) <= outermost
+        starts = mark.match(line.strip()) is not None and _indent(line) <= outermost
         if not items or starts:
             items.append((number, []))
         items[-1][1].append(line.strip())
     return items
+
+
+def _list_mark(lines: Sequence[str], *, is_introduced: bool) -> re.Pattern[str]:
+    """The pattern of the marks that begin the items of a block; `is_introduced` after a line that ends with a colon."""
+    others = [number for number, line in enumerate(lines) if OTHER_ITEM.match(line)]
+    if not others or (len(others) == 1 and not is_introduced):
+        return ITEM
+    is_first = others[0] == 0 or (others[0] == 1 and lines[0].endswith(":"))
+    return OTHER_ITEM if is_first else ITEM
 
 
 def _indent(line: str) -> int:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
+from backsight.core.documents.spelling import umlaut_spellings
 from backsight.core.documents.stop_words import language_of, stop_words
 
 MAX_TERMS = 64
@@ -57,6 +58,8 @@ class QueryWord:
     """Whether it is a ticker, a code or a number, which only matches itself."""
     wholes: tuple[Term, ...] = ()
     """Phrases and joined words that contain the word: a text that has one of them has the word."""
+    umlauts: tuple[str, ...] = ()
+    """The word with its umlauts written otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +164,12 @@ def _by_term(parts: Iterable[_Part], wanted: Set[Term]) -> dict[Term, QueryWord]
             if term in wanted and term not in by_term:
                 is_whole_text = len(part.single) == 1
                 shown = part.text.strip(_PUNCTUATION) if is_whole_text else term.words[0].replace(_NUMBER_SIGN, "#")
-                by_term[term] = QueryWord(text=shown, is_name=term.words[0] in named, wholes=wholes)
+                by_term[term] = QueryWord(
+                    text=shown,
+                    is_name=term.words[0] in named,
+                    wholes=wholes,
+                    umlauts=umlaut_spellings(shown, term.words[0]),
+                )
     return by_term
 
 

@@ -7,7 +7,7 @@ from backsight.core.documents.chunk import TextBlock, blocks_of
 from backsight.core.documents.citation import Source
 from backsight.core.documents.protocol import rule_spans
 from backsight.core.documents.query import Term, words_of
-from backsight.core.text.stems import stem
+from backsight.core.text.stems import distinct_stem
 
 MOST_OF = 0.75
 """A section is cited alone if it has at least this share of what the chunk has of the query."""
@@ -93,7 +93,7 @@ def _rules(blocks: Sequence[TextBlock], section: ChunkSection) -> Iterator[tuple
 def _weight(text: str, heading: Collection[str], weights: Mapping[Term, float]) -> float:
     """The weight of the query's words that a text or its headings contain."""
     words = {*words_of(text), *words_of(" ".join(heading))}
-    stems = {stem(word) for word in words}
+    stems = {distinct_stem(word) for word in words}
     return sum(weight for term, weight in weights.items() if _has(term, words, stems))
 
 
@@ -102,4 +102,4 @@ def _has(term: Term, words: Collection[str], stems: Collection[str]) -> bool:
         return any(word in words for word in term.spellings)
     if term.prefix:
         return any(word.startswith(term.words[-1]) for word in words)
-    return all(stem(word) in stems for word in term.words)
+    return all(distinct_stem(word) in stems for word in term.words)

@@ -4,6 +4,7 @@ All words at one edit are listed (Norvig 2007), and the keyword index says which
 number is never corrected: E1042 and E1043 are different errors.
 """
 
+import unicodedata
 from collections.abc import Iterator
 
 SHORTEST_CORRECTED = 5
@@ -11,6 +12,7 @@ SHORTEST_CORRECTED = 5
 LONGEST_CORRECTED = 24
 _ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопрстуфхцчшщъыьэюя", "αβγδεζηθικλμνξοπρστυφχψω")
 _UMLAUTS = {"ae": "a", "oe": "o", "ue": "u"}
+_SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 
 def spellings(word: str) -> tuple[str, ...]:
@@ -22,19 +24,26 @@ def spellings(word: str) -> tuple[str, ...]:
     alphabet = next((letters for letters in _ALPHABETS if set(word) <= set(letters)), None)
     if alphabet is None or not SHORTEST_CORRECTED <= len(word) <= LONGEST_CORRECTED:
         return ()
-    return tuple(dict.fromkeys(each for each in (_without_umlauts(word), *_edits(word, alphabet)) if each != word))
+    return tuple(dict.fromkeys(each for each in (without_umlauts(word), *_edits(word, alphabet)) if each != word))
 
 
-def is_spelling_of(word: str, other: str) -> bool:
-    """Whether one word is another spelling of the other, within one edit.
+def umlaut_spellings(text: str, word: str) -> tuple[str, ...]:
+    """Other ways to write the umlauts of a word, which are no error; `text` is the word as it was written.
 
-    >>> is_spelling_of("slippage", "slipage"), is_spelling_of("slippage", "slip")
-    (True, False)
+    >>> umlaut_spellings("Gebuehren", "gebuehren"), umlaut_spellings("Gebühren", "gebuhren"), umlaut_spellings("a", "a")
+    (('gebuhren',), ('gebuehren',), ())
     """
-    return (abs(len(word) - len(other)) <= 1 and word in spellings(other)) or word == _without_umlauts(other)
+    spelled_out = unicodedata.normalize("NFC", text).lower().translate(_SPELLED_OUT)
+    others = (without_umlauts(word), spelled_out if spelled_out.isalnum() else word)
+    return tuple(dict.fromkeys(each for each in others if each != word))
 
 
-def _without_umlauts(word: str) -> str:
+def without_umlauts(word: str) -> str:
+    """A word with the letters that stand for umlauts as they are indexed, without accents.
+
+    >>> without_umlauts("ueberschuesse"), without_umlauts("gold")
+    ('uberschusse', 'gold')
+    """
     for pair, letter in _UMLAUTS.items():
         word = word.replace(pair, letter)
     return word

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from backsight.core.documents.spelling import without_umlauts
 from backsight.core.text.stems import STOPS
 
 _GERMAN = """
@@ -70,11 +71,11 @@ def language_of(words: Collection[str]) -> str | None:
 def stop_words(words: Collection[str]) -> frozenset[str]:
     """The stop words among the words of a query: the English ones, and those of the language that has most of them.
 
-    >>> sorted(stop_words(["wie", "hoch", "sind", "die", "gebuhren"])), sorted(stop_words(["die", "another", "day"]))
-    (['die', 'sind', 'wie'], [])
+    >>> sorted(stop_words(["wie", "hoch", "ueber", "die", "gebuhren"])), sorted(stop_words(["die", "another", "day"]))
+    (['die', 'ueber', 'wie'], [])
     """
     distinct = set(words)
     language = language_of(distinct)
     chosen = STOPS if language is None else STOPS | LANGUAGES[language]
     pairs = {word for word in distinct if word in CHINESE_WORDS or not CHINESE.isdisjoint(word)}
-    return frozenset(distinct & chosen | pairs)
+    return frozenset(word for word in distinct if word in chosen or without_umlauts(word) in chosen) | pairs

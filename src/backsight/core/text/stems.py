@@ -95,6 +95,23 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
+@lru_cache(maxsize=65_536)
+def distinct_stem(word: str) -> str:
+    """The stem of a word; a short word keeps its silent e, so that no ticker is the stem of another word.
+
+    >>> [distinct_stem(word) for word in ("files", "filing", "fil", "rune", "runs", "running", "eased", "ranges")]
+    ['file', 'file', 'fil', 'rune', 'run', 'run', 'ease', 'rang']
+    """
+    root = stem(word)
+    singular = _without_plural(word)
+    if len(root) > 3 or root in (word, singular):
+        return root
+    # An ending after one consonant was written without the e: "filing", but "running".
+    closed = root[0] not in VOWELS and root[1] in VOWELS and root[2] not in VOWELS and root[2] not in "wx"
+    is_short = singular.endswith("e") or ((closed or root[2] in "csvz") and not word.startswith(root + root[2]))
+    return f"{root}e" if is_short else root
+
+
 def _without_plural(word: str) -> str:
     if word.endswith("sses"):
         return word[:-2]

@@ -74,7 +74,8 @@ class CountedTerm(NamedTuple):
     term: Term
     chunks: int
     is_exact: bool
-    """Whether the term is searched as the query has it, and not as a prefix or in another spelling."""
+    """Whether the term is searched as the query has it, perhaps with umlauts written otherwise, and not as a prefix or
+    in another spelling."""
 
 
 def keyword_search(connection: Connection, index: IndexState, query: DocumentQuery, scope: Scope) -> SearchMatches:
@@ -125,7 +126,7 @@ def keyword_search(connection: Connection, index: IndexState, query: DocumentQue
 def _counted_term(
     words: WordIndex, connection: Connection, index: IndexState, query: DocumentQuery, term: Term, at: datetime | None
 ) -> CountedTerm:
-    """The term and its document frequency; a word that no chunk has becomes a prefix, or its other spellings.
+    """The term and its document frequency; a word that no chunk has gets other umlauts, a longer end or other letters.
 
     A name stays as it is, and so does a word that other chunks contain as a part of a name or a phrase.
     """
@@ -133,12 +134,14 @@ def _counted_term(
     word = query.query_words.get(term)
     if count or term.prefix or word is None or word.is_name:
         return CountedTerm(term, count, True)
-    alternatives = [replace(term, prefix=True)] if len(term.words[0]) >= SHORTEST_BEGINNING else []
+    alternatives = [(replace(term, spellings=word.umlauts), True)] if word.umlauts else []
+    if len(term.words[0]) >= SHORTEST_BEGINNING:
+        alternatives.append((replace(term, prefix=True), False))
     if other := spellings(term.words[0]):
-        alternatives.append(replace(term, spellings=other))
-    for alternative in alternatives:
+        alternatives.append((replace(term, spellings=other), False))
+    for alternative, is_exact in alternatives:
         if count := words.count(connection, index, alternative, at):
-            return CountedTerm(alternative, count, False)
+            return CountedTerm(alternative, count, is_exact)
     return CountedTerm(term, 0, True)
 
 

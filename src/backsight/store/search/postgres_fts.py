@@ -30,13 +30,13 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from backsight.core.documents.document import IndexState
 from backsight.core.documents.merge import saturation
 from backsight.core.documents.query import Term
-from backsight.core.text.stems import stem
+from backsight.core.text.stems import distinct_stem
 from backsight.store.documents import CHUNKS, Scope
 from backsight.store.row_security import WORDS_TABLE
 from backsight.store.search.slot import ChunkWords, TermMatch
 
 MAX_WORDS = 16_000
-"""Words of a chunk that are indexed; PostgreSQL stores no positions beyond."""
+"""Words of a chunk that are indexed with their positions: PostgreSQL stores no more. Later words count once."""
 MAX_BYTES = 500_000
 """Bytes of a chunk's words that are indexed; PostgreSQL limits a tsvector, including its positions, to a megabyte."""
 _RANK_BY_FREQUENCY = list(accumulate(1 / n**2 / 1.64493406685 for n in range(1, 257)))
@@ -62,8 +62,7 @@ class PostgresWords:
     """The keyword index in the table of words of one schema; `former` marks superseded chunks."""
 
     def prepare(self, words: Sequence[str]) -> ChunkWords:
-        stored = _truncate(words)
-        return ChunkWords(" ".join(map(stem, stored)), len(stored))
+        return ChunkWords(" ".join(_truncate([distinct_stem(word) for word in words])), len(words))
 
     def add(self, connection: Connection, owner: str, chunks: Mapping[int, ChunkWords]) -> None:
         if chunks:
@@ -106,10 +105,12 @@ class PostgresWords:
         ]
 
 
-def _truncate(words: Sequence[str]) -> list[str]:
-    """As many words as PostgreSQL accepts; only a chunk that is one huge line has more."""
-    sizes = accumulate(len(word.encode()) + 1 for word in words[:MAX_WORDS])
-    return [word for word, size in zip(words, sizes, strict=False) if size <= MAX_BYTES]
+def _truncate(stems: Sequence[str]) -> list[str]:
+    """As many stems as PostgreSQL accepts; only a chunk that is one huge line has more."""
+    first = stems[:MAX_WORDS]
+    listed = [*first, *sorted(set(stems[MAX_WORDS:]) - set(first))]
+    sizes = accumulate(len(word.encode()) + 1 for word in listed)
+    return [word for word, size in zip(listed, sizes, strict=True) if size <= MAX_BYTES]
 
 
 def term_frequency(rank: float) -> int:
@@ -140,6 +141,6 @@ def _in_scope(words: TableValuedAlias, owner: str, scope: Scope) -> Join:
 def _tsquery(term: Term) -> str:
     """A term in PostgreSQL's query language; words are only letters and digits, so that none is an operator."""
     if term.spellings:
-        return " | ".join(dict.fromkeys(f"'{stem(word)}'" for word in term.spellings))
-    phrase = " <-> ".join(f"'{stem(word)}'" for word in term.words)
+        return " | ".join(dict.fromkeys(f"'{distinct_stem(word)}'" for word in term.spellings))
+    phrase = " <-> ".join(f"'{distinct_stem(word)}'" for word in term.words)
     return f"{phrase}:*" if term.prefix else phrase
