@@ -262,7 +262,7 @@ def test_a_belief_and_a_day_open_their_trades(client: TestClient, memory: Memory
     table = client.get(evidence[1].replace("&amp;", "&")).text
     assert table.count(">XAUUSD</td>") == 1
     assert "EURUSD" not in table.partition("<h2>")[0].partition("<tbody>")[2]
-    assert "<td>EURUSD</td>" in client.get(day.replace("&amp;", "&")).text
+    assert ">EURUSD</td>" in client.get(day.replace("&amp;", "&")).text
 
 
 def test_beliefs_changed_since_before_the_first_trade_are_all_new(client: TestClient, memory: Memory) -> None:
