@@ -25,6 +25,15 @@ PATHS = [
     "/sign-in",
     "/no-such-page",
 ]
+MEANS_WITHOUT_INTERVAL = """
+[...document.querySelectorAll('th')].filter(visible).filter(heading => {
+  let next = heading.nextElementSibling;
+  while (next && !visible(next)) next = next.nextElementSibling;
+  return /^(won|mean|mean R|expectancy)$/.test(heading.textContent.trim()) && next?.textContent.trim() !== '90 %';
+}).map(heading => heading.closest('table').textContent);
+function visible(element) { return element.offsetParent !== null; }
+"""
+"""The tables that show a mean or a share of wins whose interval is not visible beside it."""
 NARROW: ViewportSize = {"width": 375, "height": 800}
 
 
@@ -56,6 +65,7 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(
                 page.set_viewport_size({"width": width, "height": 800})
                 beyond = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
                 assert beyond <= 0, (path, width, beyond)
+                assert page.evaluate(MEANS_WITHOUT_INTERVAL) == [], (path, width)
         page.context.close()
 
 

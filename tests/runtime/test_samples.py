@@ -15,7 +15,7 @@ def test_the_fills_and_the_position_log_of_the_samples_make_the_same_trades(tmp_
     bars, fills, positions = write_samples(tmp_path / "samples", days=10)
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
         memory.import_fills(path=str(fills), account="fills", mode="sim", currency="USD")
-        memory.import_positions(path=str(positions), bars=str(bars), currency="USD", timezone="UTC")
+        imported = memory.import_positions(path=str(positions), bars=str(bars), currency="USD", timezone="UTC")
         trades = memory.list_trades(mode="all", limit=100).trades
     sizes: dict[str, list[float]] = defaultdict(list)
     for trade in trades:
@@ -23,6 +23,8 @@ def test_the_fills_and_the_position_log_of_the_samples_make_the_same_trades(tmp_
     by_fills, by_positions = sizes.values()
     assert by_fills == by_positions
     assert len(by_fills) > 2
+    assert imported.dirt == ()
+    assert imported.cash.reconciled == imported.cash.checked > 2
 
 
 def test_sample_files_are_not_overwritten(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """What the official conformance suite of MCP expects a server to offer, added to a server of Backsight.
 
 Text, errors, progress, headers, plain prompts and a text resource go through the surface, as operations, prompts and
-resources of an offer. Pictures, sounds, forms and the rest, which Backsight has no use for, are answered by handlers in
-front of the surface's own, which pass other requests on. The application of `backsight mcp --http` serves both.
+resources of an offer. Pictures, sounds, forms, questions to the client and the rest, which Backsight has no use for,
+are answered by handlers in front of the surface's own, which pass other requests on. The application of `backsight mcp
+--http` serves both.
 """
 
 import json
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import Annotated, Any
 import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
@@ -40,11 +42,13 @@ from mcp_types import (
     GetPromptRequestParams,
     GetPromptResult,
     ImageContent,
+    InputRequest,
     InputRequiredResult,
     JSONRPCMessage,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
+    ListRootsRequest,
     ListToolsResult,
     PaginatedRequestParams,
     Prompt,
@@ -178,8 +182,7 @@ async def _log(context: Context, _arguments: Mapping[str, Any]) -> CallToolResul
 
 
 async def _sample(context: Context, arguments: Mapping[str, Any]) -> CallToolResult:
-    question = SamplingMessage(role="user", content=TextContent(type="text", text=arguments["prompt"]))
-    request = CreateMessageRequest(params=CreateMessageRequestParams(messages=[question], max_tokens=100))
+    request = _sampling_request(arguments["prompt"])
     metadata = ServerMessageMetadata(related_request_id=context.request_id)
     result = await context.session.send_request(request, CreateMessageResult, metadata=metadata)
     return _text(f"LLM response: {result.content}")
@@ -207,10 +210,57 @@ async def _need_sampling(context: Context, _arguments: Mapping[str, Any]) -> Cal
     return _text("The client offers sampling.")
 
 
-async def _need_input(_context: Context, _arguments: Mapping[str, Any]) -> InputRequiredResult:
-    schema: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
-    params = ElicitRequestFormParams(message="Your name?", requested_schema=schema)
-    return InputRequiredResult(input_requests={"name": ElicitRequest(params=params)})
+def _form_request(message: str, field: str, kind: str = "string") -> ElicitRequest:
+    schema = {"type": "object", "properties": {field: {"type": kind}}, "required": [field]}
+    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
+
+
+def _sampling_request(text: str) -> CreateMessageRequest:
+    question = SamplingMessage(role="user", content=TextContent(type="text", text=text))
+    return CreateMessageRequest(params=CreateMessageRequestParams(messages=[question], max_tokens=100))
+
+
+ASKING = "test_input_required_result_"
+_NAME, _CONFIRMATION = _form_request("What is your name?", "name"), _form_request("Please confirm", "ok", "boolean")
+ROUNDS: Mapping[str, Sequence[Mapping[str, InputRequest]]] = {
+    "test_streaming_elicitation": [{"name": _NAME}],
+    f"{ASKING}elicitation": [{"user_name": _NAME}],
+    f"{ASKING}sampling": [{"capital_question": _sampling_request("What is the capital of France?")}],
+    f"{ASKING}list_roots": [{"client_roots": ListRootsRequest()}],
+    f"{ASKING}request_state": [{"confirm": _CONFIRMATION}],
+    f"{ASKING}tampered_state": [{"confirm": _CONFIRMATION}],
+    f"{ASKING}multiple_inputs": [
+        {"user_name": _NAME, "greeting": _sampling_request("Generate a greeting"), "client_roots": ListRootsRequest()}
+    ],
+    f"{ASKING}multi_round": [
+        {"step1": _form_request("Step 1: What is your name?", "name")},
+        {"step2": _form_request("Step 2: What is your favorite color?", "color")},
+    ],
+    f"{ASKING}capabilities": [{"name": _NAME, "greeting": _sampling_request("Generate a greeting")}],
+    f"{ASKING}prompt": [{"user_context": _form_request("What context should the prompt use?", "context")}],
+}
+"""Tools, and one prompt, that ask the client for something: the requests of each round, by a name for each request."""
+ASKING_PROMPT = f"{ASKING}prompt"
+NEEDED = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+"""The capability that a client needs for a request."""
+
+
+def _still_asked(
+    context: Context, params: CallToolRequestParams | GetPromptRequestParams
+) -> InputRequiredResult | None:
+    """The requests of the first round that is not answered, as far as the client can answer them; None at the end.
+
+    The state that the client sends back is the number of answered rounds; `RequestStateBoundary` seals it.
+    """
+    rounds, answered = ROUNDS[params.name], int(params.request_state or 0)
+    capabilities = context.session.client_capabilities or ClientCapabilities()
+    if rounds[answered].keys() <= (params.input_responses or {}).keys():
+        answered += 1
+    if answered == len(rounds):
+        return None
+    requests = rounds[answered].items()
+    possible = {name: each for name, each in requests if getattr(capabilities, NEEDED[each.method]) is not None}
+    return InputRequiredResult(input_requests=possible, request_state=str(answered))
 
 
 async def _reconnect(context: Context, _arguments: Mapping[str, Any]) -> CallToolResult:
@@ -222,7 +272,7 @@ async def _reconnect(context: Context, _arguments: Mapping[str, Any]) -> CallToo
 
 CHOICES = ("option1", "option2", "option3")
 TITLED = [{"const": f"value{number}", "title": f"Option {number}"} for number in (1, 2, 3)]
-CALLS: Mapping[str, Callable[..., Awaitable[CallToolResult | InputRequiredResult]]] = {
+CALLS: Mapping[str, Callable[..., Awaitable[CallToolResult]]] = {
     "test_tool_with_logging": _log,
     "test_sampling": _sample,
     "test_elicitation": _form({"username": {"type": "string"}, "email": {"type": "string"}}, ("username", "email")),
@@ -246,7 +296,6 @@ CALLS: Mapping[str, Callable[..., Awaitable[CallToolResult | InputRequiredResult
     ),
     "test_reconnection": _reconnect,
     "test_missing_capability": _need_sampling,
-    "test_streaming_elicitation": _need_input,
     "test_logging_tool": _log,
 }
 NAMED = {"test_sampling": "prompt", "test_elicitation": "message"}
@@ -310,7 +359,8 @@ class FixtureHandlers:
 
     async def list_tools(self, context: Context, params: Any, go_on: Any) -> ListToolsResult:
         listed: ListToolsResult = await go_on(context, params)
-        return ListToolsResult(tools=[*listed.tools, SCHEMA_TOOL, *map(_tool, (*CONTENTS, *CALLS))])
+        asking = [name for name in ROUNDS if name != ASKING_PROMPT]
+        return ListToolsResult(tools=[*listed.tools, SCHEMA_TOOL, *map(_tool, (*CONTENTS, *CALLS, *asking))])
 
     async def call_tool(
         self, context: Context, params: CallToolRequestParams, go_on: Any
@@ -319,6 +369,8 @@ class FixtureHandlers:
             return CallToolResult(content=CONTENTS[params.name])
         if params.name in CALLS:
             return await CALLS[params.name](context, params.arguments or {})
+        if params.name in ROUNDS:
+            return _still_asked(context, params) or _text("Everything was answered: state-ok.")
         result: CallToolResult = await go_on(context, params)
         return result
 
@@ -327,9 +379,15 @@ class FixtureHandlers:
         uri = PromptArgument(name="resourceUri", description="Address of the resource.", required=True)
         embedding = Prompt(name=EMBEDDING, description="A prompt with a resource.", arguments=[uri])
         pictured = Prompt(name=PICTURED, description="A prompt with a picture.")
-        return ListPromptsResult(prompts=[*listed.prompts, embedding, pictured])
+        asking = Prompt(name=ASKING_PROMPT, description="A prompt that asks for its context.")
+        return ListPromptsResult(prompts=[*listed.prompts, embedding, pictured, asking])
 
-    async def get_prompt(self, context: Context, params: GetPromptRequestParams, go_on: Any) -> GetPromptResult:
+    async def get_prompt(
+        self, context: Context, params: GetPromptRequestParams, go_on: Any
+    ) -> GetPromptResult | InputRequiredResult:
+        if params.name == ASKING_PROMPT:
+            text = TextContent(type="text", text="Use the context that was given.")
+            return _still_asked(context, params) or GetPromptResult(messages=[_message(text)])
         if params.name == EMBEDDING:
             resource = _embedded((params.arguments or {})["resourceUri"], "Embedded resource content for testing.")
             request = TextContent(type="text", text="Please process the embedded resource above.")
@@ -397,6 +455,7 @@ def served_fixtures(url: str, clock: Clock) -> Iterator[str]:
     with open_memory(url, clock=clock) as memory:
         mcp_server = server_of(memory, FixtureOffer())
         FixtureHandlers(mcp_server)
+        mcp_server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=None))
         app = mcp_application(memory, HttpOptions(), mcp_server=mcp_server)
         mcp_server.session_manager.event_store = EventsInMemory()
         mcp_server.session_manager.retry_interval = RETRY_MILLISECONDS

@@ -3,15 +3,20 @@
 import csv
 import random
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from backsight.core.simulated_market import simulated_bars
-from backsight.memory import open_memory
+from backsight.memory import PaperTerms, open_memory
+from backsight.runtime.backtest_setup import BacktestRequest
 from backsight.runtime.load import example
+from backsight.services.context import Progress, no_progress
 from backsight.settings import Settings
+from backsight.surfaces import backtest as surface
 from support import run_here
 
 REVERSION = f"{example('mean_reversion.py')}:MeanReversion"
@@ -44,6 +49,21 @@ def test_a_backtest_prints_a_summary_and_keeps_the_store(bars: Path, tmp_path: P
         assert f"{summary.tally.trades} closed, {summary.tally.wins} won" in ran.stdout
         assert summary.deployment.mode == "sim"
         assert memory.verify_audit().intact
+
+
+def test_the_progress_bar_ends_before_the_result(bars: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+
+    @contextmanager
+    def bar() -> Iterator[Progress]:
+        yield no_progress
+        steps.append("bar ends")
+
+    monkeypatch.setattr(surface, "progress_bar", bar)
+    monkeypatch.setattr(surface, "show_result", lambda *_values, **_names: steps.append("result"))
+    request = BacktestRequest(strategy=REVERSION, files=(bars,), symbol="BTC/USDT", terms=PaperTerms())
+    surface.show_backtest(request, store=None)
+    assert steps == ["bar ends", "result"]
 
 
 def test_a_broker_that_reports_no_fills_gives_inferred_trades(bars: Path, tmp_path: Path) -> None:

@@ -59,7 +59,8 @@ def test_the_demo_trades_with_memory_and_a_holdout_under_the_default_owner(folde
 
 
 def test_the_commands_of_the_demo_work_as_printed(folder: Path) -> None:
-    commands = re.findall(r"^  (\S.* --url .*)$", (folder / "screen.txt").read_text(), re.MULTILINE)
+    listed = (folder / "screen.txt").read_text().partition("Try next:\n")[2].partition("\n\n")[0]
+    commands = re.findall(r"^  (\S(?:\\\n|[^\n])*)$", listed, re.MULTILINE)
     assert len(commands) == 3
     for command in commands:
         ran = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False, timeout=60)

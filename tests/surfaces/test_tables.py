@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from backsight.answers.blocks import Block, Each, Line, Rows, Values
+from backsight.answers.blocks import Block, Body, Each, Line, Rows, Values
 from backsight.core.errors import BacksightError
 from backsight.core.trades.trade import Outcome
 from backsight.memory import OPERATIONS, open_memory
@@ -51,6 +51,30 @@ def printed(print_to: Any, *arguments: Any) -> str:
     page = StringIO()
     print_to(Console(file=page, width=120, highlight=False), *arguments)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+@dataclass(frozen=True)
+class Quote:
+    price: float
+
+
+def shown_by(block: Block, *, width: int, terminal: bool = True) -> str:
+    text = StringIO()
+    to = Console(file=text, width=width, force_terminal=terminal, color_system=None)
+    for part in block.parts(Quote(1.0)):
+        show_part(to, part)
+    return text.getvalue()
+
+
+def test_numbers_of_a_column_align_on_the_point() -> None:
+    rows = Rows(lambda _: (Quote(2754.5), Quote(27.0), Quote(2.25)), {">price": "{price:price}"})
+    assert shown_by(rows, width=80).splitlines() == ["  price", "2754.5 ", "  27   ", "   2.25"]
+
+
+def test_a_text_is_broken_between_words_on_a_terminal_and_not_in_a_file() -> None:
+    body = Body("price", lambda _: "one two three four")
+    assert [line.rstrip() for line in shown_by(body, width=10).splitlines()] == ["one two", "three four"]
+    assert shown_by(body, width=10, terminal=False) == "one two three four\n"
 
 
 def test_the_default_prints_values_then_nested_records_then_tables() -> None:

@@ -93,10 +93,12 @@ def _mean(value: str, interval: str = "") -> Template:
 
 
 def _figure(name: str, spec: str = "+.2f", scale: float = 1.0) -> Template:
-    """A habit with its interval and its sample size; a dash if the sample is too small."""
+    """A habit with its interval and its sample size; a dash if the sample is too small, and nothing without a trade."""
 
     def cell(behavior: Any) -> str:
         figure = behavior.exit_timing if name == "exit_timing" else getattr(behavior.habits, name)
+        if figure.value is None and not figure.n:
+            return ""
         value = "–" if figure.value is None else format(figure.value * scale, spec)
         low, high = getattr(figure, "low", None), getattr(figure, "high", None)
         interval = "" if low is None or high is None else f"90 %: {low:{spec}} to {high:{spec}}, "
@@ -262,17 +264,18 @@ LINKS = columns(">sequence | at | actor | operation | hash: {hash:id}")
 FINDINGS = columns("kind | table | key | detail")
 SKIPPED = Rows("skipped", columns("path | reason"))
 PROMPT: tuple[Block, ...] = (
-    Line("The prompt: {total_tokens} tokens, {memory_tokens} of them memory (memory {memory_arm}).", "bold"),
-    Each("cuts", lambda cut: f"{cut.name} was cut {'entirely' if cut.whole else f'by {cut.rows} rows'}", "yellow"),
+    Line("The prompt: {total_tokens:count token}, {memory_tokens} of them memory (memory {memory_arm}).", "bold"),
+    Each(
+        "cuts",
+        lambda cut: f"{cut.name} was cut {'entirely' if cut.whole else 'by ' + count_of(cut.rows, 'row')}",
+        "yellow",
+    ),
     Body("system", "{text}", title="── system: {name}"),
     Body("segments", "{text}", title="── message: {name}"),
     Rows("tokens", columns("segment: {name} | >tokens")),
 )
 LEARNED: tuple[Block, ...] = (
-    Line(
-        "mood: confidence {learned.mood.confidence:.2f}, {learned.mood.consecutive_wins} wins and "
-        "{learned.mood.consecutive_losses} losses in a row; habits rest on {learned.habits} trades",
-    ),
+    Line(lambda answer: _mood_after(answer.learned)),
     Each(
         "learned.evidence",
         lambda change: fill(
@@ -506,6 +509,21 @@ def _evidence_headline(answer: Any) -> str:
     return f"{trades}, {tested}; next test at {evidence.next_test_at} trades"
 
 
+def _mood_after(learned: Any) -> str:
+    """The mood that a trade left, and how many trades the habits rest on; empty if the mood is not known."""
+    if learned is None or learned.mood is None:
+        return ""
+    mood = learned.mood
+    losses, wins = count_of(mood.consecutive_losses, "loss"), count_of(mood.consecutive_wins, "win")
+    streak = f", {losses if mood.consecutive_losses else wins} in a row"
+    return f"mood: confidence {mood.confidence:.2f}{streak}; habits rest on {count_of(learned.habits, 'trade')}"
+
+
+def _unless_said(text: str | None, before: str) -> str:
+    """A sentence, unless an earlier one of the answer contains it."""
+    return "" if text is None or text in before else text
+
+
 def _watch_lists(answer: Any) -> str:
     lines = []
     for each in answer.watched:
@@ -529,7 +547,7 @@ def _detectable(behavior: Any) -> str:
 
 
 def _imported_rows(answer: Any) -> str:
-    rows = "{summary.rows} at {summary.instants} instants, {first_at} to {last_at}"
+    rows = "{summary.rows:,} at {summary.instants:count instant}, {first_at} to {last_at}"
     return fill(rows if answer.added == answer.summary.rows else rows + ", {added} of them new", answer)
 
 
@@ -552,7 +570,7 @@ def _imported_bars(answer: Any) -> str:
         return ""
     bars, added = (sum(getattr(each, name) for each in answer.bars.symbols) for name in ("bars", "added"))
     missing = answer.bars.report.missing
-    return f"{bars:,} of {len(answer.bars.symbols)} symbols, {added:,} of them new; {missing:,} missing"
+    return f"{bars:,} of {count_of(len(answer.bars.symbols), 'symbol')}, {added:,} of them new; {missing:,} missing"
 
 
 def _log_changes(answer: Any) -> str:
@@ -561,7 +579,9 @@ def _log_changes(answer: Any) -> str:
 
 
 def _diagnosis(answer: Any) -> str:
-    checked = f"{sum(answer.rows.values()):,} rows of {len(answer.rows)} tables were derived again"
+    checked = (
+        f"{count_of(sum(answer.rows.values()), 'row')} of {count_of(len(answer.rows), 'table')} were derived again"
+    )
     if answer.healthy:
         return f"Healthy: {checked}, and all are as stored."
     remedy = "they were repaired" if answer.repaired else "run with --repair to repair them"
@@ -732,11 +752,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "StoredFact": (Line("{message}"), Values("fact", FACTS)),
     "FactList": (Line("{message}"), Rows("facts", FACTS)),
     "ErasedFact": (
-        Line("Erased the text of the fact {fact_id:id}. {prompts} stored prompts contained it and were removed."),
+        Line("Erased the text of the fact {fact_id:id}, and {prompts:count stored prompt} that contained it."),
         Each("notes", str),
     ),
     "ChatPrompt": (
-        Line("The system prompt of a chat: {tokens} tokens."),
+        Line("The system prompt of a chat: {tokens:count token}."),
         Body("segments", "{text}", title="── {name}"),
     ),
     "BrokenDown": (
@@ -763,7 +783,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             {
                 **columns("rows | added | already stored: {replayed}"),
                 "closed": "{first_closed_at} to {last_closed_at}",
-                "learned": "{learned.evidence} pieces of evidence, {learned.habits} habits, {learned.moods} moods",
+                "learned": "{learned.evidence:count piece} of evidence, {learned.habits:count habit}, "
+                "{learned.moods:count mood}",
             },
         ),
         Each("learned.induced", "new belief: {proposition}", most=FINDINGS_SHOWN),
@@ -858,7 +879,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
     ),
     "MyDecisions": (Line("{message}"), Each("lines", "{}")),
-    "ResolvedDecisions": (Line("{message}"), Line("{released} interrupted runs were released.", when="released")),
+    "ResolvedDecisions": (Line("{message}"), Line("Released: {released:count interrupted run}.", when="released")),
     "SettledDecision": (
         Line("{message}"),
         Values("outcome", columns("status | entry: {fill:price} | exit: {exit_price:price} | R: {outcome_r:+.2f}")),
@@ -919,7 +940,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Body("text"),
     ),
     "Backfilled": (
-        _done("Replayed {decisions} decisions: {opened} trades opened, {closed} closed."),
+        _done("Replayed {decisions:count decision}: {opened:count trade} opened, {closed} closed."),
         Values("", columns("account: {account_id:id}")),
     ),
     "Recall": (
@@ -933,7 +954,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Line(
             "Mood: confidence {mood.confidence:.2f}, risk appetite {mood.risk_appetite:.2f}, "
-            "{mood.consecutive_losses} losses in a row, drawdown {mood.drawdown:.1%}"
+            "{mood.consecutive_losses:count loss} in a row, drawdown {mood.drawdown:.1%}"
         ),
         Rows(_recalled, MEMORIES, name="memories"),
         Handle("recall", "recall", when="candidates"),
@@ -967,7 +988,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("{message}"),
         Line("Risk {size.recommended:.2%} of equity. {size.reason}"),
         Line(
-            "Results have been falling since {since:%Y-%m-%d}: {left_out} earlier trades do not count.",
+            "Results have been falling since {since:%Y-%m-%d}: {left_out:count earlier trade} left out.",
             "red",
         ),
         Rows(
@@ -1073,7 +1094,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Each("dropped", "dropped: {text} ({reason})", "dim"),
         Each("proposals", "proposes a {kind}: {statement} ({id:id})"),
         Line(_evidence_headline, "dim"),
-        Line("{evidence.missing}", "dim"),
+        Line(lambda answer: _unless_said(answer.evidence.missing, answer.reason), "dim"),
         Rows("evidence.groups", GROUPS),
     ),
     "ActiveLessons": (
@@ -1130,7 +1151,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "PeriodReview": (
         Line(
-            "The {period} review of {deployment}, {start} to {end}: {result.trades} trades, net {result.pnl:+,.2f}.",
+            "The {period} review of {deployment}, {start} to {end}: {result.trades:count trade}, "
+            "net {result.pnl:+,.2f}.",
             for_models=True,
         ),
         Body("markdown", markdown=True),
@@ -1171,9 +1193,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Line("{report.counting}", "dim"),
         Each("report.sessions", "no bars in the session of {symbol} at {opens_at} ({bars})", most=FINDINGS_SHOWN),
-        Each("report.gaps", "gap: {missing} bars of {symbol} missing from {after} to {before}", most=FINDINGS_SHOWN),
+        Each(
+            "report.gaps", "gap: {missing:count bar} of {symbol} missing from {after} to {before}", most=FINDINGS_SHOWN
+        ),
     ),
-    "RecordedBars": (Line("Recorded {bars} bars, {added} of them new."),),
+    "RecordedBars": (Line("Recorded {bars:count bar}, {added} of them new."),),
     "ImportedFills": (
         Line("{message}"),
         Values(
@@ -1181,7 +1205,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             {
                 "format": "{format}",
                 "deployment": "{deployment.name} ({deployment.mode})",
-                "rows": "{rows}, of them {fills} fills, {added} new",
+                "rows": "{rows:,}, of them {fills:count fill}, {added} new",
                 "time": "{first_at} to {last_at}",
                 "trades": "{trades.opened} opened, {trades.closed} closed, {trades.open_positions} open",
                 "results": _compared_results,
@@ -1226,7 +1250,9 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
     ),
     "Migrated": (
-        Line("Migrated {trades} trades and {beliefs} beliefs; {known_trades} trades and {known_beliefs} were known."),
+        Line(
+            "Migrated {trades:count trade} and {beliefs:count belief}; {known_trades} and {known_beliefs} were known."
+        ),
         Values("report", {"rows": lambda report: _counts(report.rows), "tables ignored": "{tables_ignored}"}),
         Rows("report.left_out", columns("table | row | reason")),
         Rows("report.notes", columns("table | row | reason"), name="remarks"),
@@ -1236,7 +1262,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Values("", columns("created: {made} | already there: {kept}")),
     ),
     "ReindexResult": (
-        Line("The index has {documents} documents in {chunks} chunks; {read} files were read."),
+        Line("The index has {documents:count document} in {chunks:count chunk}; read {read:count file}."),
         Values("", columns("changed | removed | embedded | to be embedded: {waiting} | generation")),
         SKIPPED,
     ),
@@ -1259,11 +1285,14 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "Passage": (Line("{path}, lines {start_line} to {end_line} of {lines}:", "bold"), Body("text")),
     "StoreBackup": (
-        Line("The copy at {path} has {rows} rows of {owners} owners; head {head}."),
+        Line("The copy at {path} has {rows:count row} of {owners:count owner}; head {head}."),
         Each("notes", str, most=FINDINGS_SHOWN),
     ),
-    "ErasedOwner": (Line("Erased {rows} rows and {links} links of {owner}."), Each("notes", str, most=FINDINGS_SHOWN)),
-    "ThinnedHistory": (Line("{prompts} prompts and {recalls} recalls are from before {before}."),),
+    "ErasedOwner": (
+        Line("Erased {rows:count row} and {links:count link} of {owner}."),
+        Each("notes", str, most=FINDINGS_SHOWN),
+    ),
+    "ThinnedHistory": (Line("From before {before}: {prompts:count prompt} and {recalls:count recall}."),),
     "CompactedStore": (
         Line(lambda answer: "The store was compacted." if answer.compacted else "The store was not compacted."),
         Each("notes", str, most=FINDINGS_SHOWN),
@@ -1283,7 +1312,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
     ),
     "IndexHealth": (
-        Line(lambda answer: answer.message or f"Healthy: {answer.documents:,} documents in {answer.chunks:,} chunks."),
+        Line(
+            lambda answer: (
+                answer.message or fill("Healthy: {documents:count document} in {chunks:count chunk}.", answer)
+            )
+        ),
         Values(
             "",
             columns(

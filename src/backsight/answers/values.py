@@ -11,6 +11,7 @@ from backsight.core.instants import nearest_minute
 from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not, condition_text
 from backsight.core.memory.prospective import PlanSource
 from backsight.core.numbers import half_width, with_margin
+from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import Outcome
 
 SHORT_ID = 8
@@ -25,7 +26,8 @@ SHOWN_AS_TEXT = (Outcome, AllOf, AnyOf, Not, FieldComparison, PlanSource)
 Template = str | Callable[[Any], str]
 """A format string whose names are attributes of the item, like `{trade.pnl:+,.2f}`, or a function of the item.
 
-Besides the usual formats there are `{price:price}`, as a market quotes it, and `{id:id}`, the beginning of an id.
+Besides the usual formats there are `{price:price}`, as a market quotes it, `{id:id}`, the beginning of an id, and
+`{rows:count row}`, a number with its noun.
 The text is empty if any of the values is unknown.
 """
 
@@ -46,6 +48,8 @@ def fill(template: Template, item: Any) -> str:
     >>> noon = datetime(2026, 6, 4, 12)
     >>> fill("{month:02d}/{year}", noon), fill("{hour}:00 {tzinfo}", noon)
     ('06/2,026', '')
+    >>> fill("{month:count trade} on {day:count day}", datetime(2026, 1, 4))
+    '1 trade on 4 days'
     """
     if not isinstance(template, str):
         return template(item)
@@ -174,6 +178,8 @@ class _AttributeFormatter(Formatter):
             return price_text(value)
         if format_spec == "id":
             return short_id(value)
+        if format_spec.startswith("count "):
+            return count_of(value, format_spec.removeprefix("count "))
         return format(value, format_spec) if format_spec else text_of(value)
 
 

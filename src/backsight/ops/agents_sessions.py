@@ -8,6 +8,7 @@ from backsight.arguments import AsOf, Key, SeenAt
 from backsight.core.agents.session import MANY_RUNS, SessionContext, SessionState, age_in_words
 from backsight.core.errors import Conflict
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.agent_settings import add_event, session_of, share
 from backsight.services.context import Context
@@ -91,7 +92,7 @@ def _status(deployment: Deployment, state: SessionState, *, at: datetime) -> Ses
             message = "Fresh: no run has written the session back yet."
         case "carrying context":
             age_text = "" if age is None else f", last written {age_in_words(age)} ago"
-            message = f"Carrying context of {state.runs} runs{age_text}."
+            message = f"Carrying context of {count_of(state.runs, 'run')}{age_text}."
     if state.is_long:
         message += f" More than {MANY_RUNS} runs make each run slower and dearer; reset_session starts afresh."
     return SessionStatus(

@@ -157,9 +157,18 @@ def list_beliefs(
         if worth_testing in (None, each.worth_testing)
     ]
     beliefs.sort(key=lambda each: (-each.posterior.credibility, each.belief.known_at, each.belief.id))
-    summary = f"{len(beliefs)} of {count_of(len(records), 'belief')} from {scope.mode} trades, the most credible first."
-    message = " ".join([*scope.notes, summary])
+    message = " ".join([*scope.notes, _summary(len(beliefs), len(records), scope.mode)])
     return BeliefList(beliefs=tuple(beliefs), mode=scope.mode, message=message, as_of=view.as_of)
+
+
+def _summary(listed: int, known: int, mode: Mode) -> str:
+    """How many beliefs are listed, or how there come to be any."""
+    if not known:
+        return (
+            f"No beliefs from {mode} trades yet: trades that are won more or less often than the rest make one, and"
+            " add_belief states one."
+        )
+    return f"{listed} of {count_of(known, 'belief')} from {mode} trades, the most credible first."
 
 
 @command()

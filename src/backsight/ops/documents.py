@@ -19,6 +19,7 @@ from backsight.core.documents.write_policy import (
 from backsight.core.documents.writing import Writing, WritingStatus, decide, diff_of
 from backsight.core.errors import Conflict, Invalid, NotFound, Unavailable
 from backsight.core.ids import derive_id
+from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.context import Context
 from backsight.services.document_check import FileComparison, compare_paths, compare_with_files
@@ -526,7 +527,7 @@ def _problem(index: IndexState | None, embedded: int | None, error: str | None) 
     if index is None:
         return NOT_INDEXED
     if index.skipped:
-        return f"{len(index.skipped)} files are not in the index; `skipped` gives the reason for each"
+        return f"not in the index: {count_of(len(index.skipped), 'file')}; `skipped` gives the reason for each"
     if embedded is not None and embedded < index.chunks:
         problem = (
             f"{index.chunks - embedded} of {index.chunks} chunks have no vector yet; only keyword search finds them"

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,7 +34,8 @@ def write_samples(folder: Path, *, days: int = DAYS) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     _write_table(paths[0], map(_bar_row, bars))
     _write_table(paths[1], map(_fill_row, fills))
-    paths[2].write_text("".join(f"{json.dumps(row)}\n" for row in position_log(fills)), encoding="utf-8")
+    opens = {bar.opened_at: bar.open for bar in bars}
+    paths[2].write_text("".join(f"{json.dumps(row)}\n" for row in position_log(fills, opens)), encoding="utf-8")
     return paths
 
 
@@ -60,13 +62,16 @@ def sample_fills(bars: Sequence[Bar]) -> Iterator[ReportedFill]:
     yield from broker.snapshot().fills
 
 
-def position_log(fills: Iterable[ReportedFill]) -> Iterator[dict[str, Any]]:
-    """One row for the start and one after each fill: quantities, and cash as on a spot account without fees."""
+def position_log(fills: Iterable[ReportedFill], opens: Mapping[datetime, float]) -> Iterator[dict[str, Any]]:
+    """One row for the start and one after each fill: quantities, and cash as on a spot account without fees.
+
+    Such logs are written by agents that pay the open of the bar in which they trade, so that is what the cash has.
+    """
     size, cash = 0.0, CASH
     yield {"date": format_instant(START), "id": 0, "positions": {SYMBOL: size, "CASH": cash}}
     for number, fill in enumerate(fills, start=1):
         size = round(size + fill.quantity, 9)
-        cash -= fill.quantity * (fill.price or 0.0)
+        cash -= fill.quantity * opens.get(fill.at, fill.price or 0.0)
         action = {"action": "buy" if fill.quantity > 0 else "sell", "symbol": SYMBOL, "amount": abs(fill.quantity)}
         positions = {SYMBOL: size, "CASH": cash}
         yield {"date": format_instant(fill.at), "id": number, "this_action": action, "positions": positions}

@@ -15,6 +15,7 @@ from backsight.core.agents.agent_settings import AgentSettings
 from backsight.core.agents.cron import parse_cron
 from backsight.core.errors import BacksightError, Conflict
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.memory import Memory
 from backsight.services.deployments import deployments_at
 from backsight.services.reflection import is_due_between_ticks
@@ -96,7 +97,7 @@ class Scheduler:
     def _reindex(self) -> None:
         if self.memory.library is not None and self.memory.library.folder is not None:
             result = self.memory.reindex()
-            self.report(f"reindex: {result.documents} documents")
+            self.report(f"reindex: {count_of(result.documents, 'document')}")
 
     def _reflect(self) -> None:
         with self.memory.reading() as connection:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from backsight.core.errors import Conflict
 from backsight.core.instants import format_instant
+from backsight.core.text.counts import count_of
 from backsight.core.trades.summary import outcomes_in_words
 from backsight.importers.workspace import workspace_at
 from backsight.memory import Memory, open_simulation
@@ -38,8 +39,9 @@ def show_backtest(
             raise Conflict(f"{file} exists already; name a new file", field=field)
     setup = prepare_backtest(request)
     clock, watch = SimulatedClock(setup.start), Stopwatch()
-    with open_simulation(clock, actor="backtest") as memory, progress_bar() as progress:
-        deployment, result = run_setup(memory, clock, setup, progress=progress)
+    with open_simulation(clock, actor="backtest") as memory:
+        with progress_bar() as progress:
+            deployment, result = run_setup(memory, clock, setup, progress=progress)
         written = None
         if report is not None or workspace is not None:
             text = backtest_report(memory, setup, result, deployment=deployment.name)
@@ -101,7 +103,7 @@ def show_result(memory: Memory, result: BacktestResult, *, deployment: str, seco
     rate = f", {won} won ({won / len(trades):.0%})" if trades else ""
     to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", signed(f"{net:+,.2f}", net)))
     to.print(Text.assemble(("outcome  ", "bold"), outcomes_in_words(trades) or "none yet"))
-    exits = ", ".join(f"{reason} {count}" for reason, count in exit_counts(trades).items())
+    exits = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in exit_counts(trades).items())
     to.print(Text.assemble(("exits    ", "bold"), exits))
     size = memory.database.size
     store_size = "" if size is None else f", store {size / 1e6:.0f} MB"
@@ -125,7 +127,7 @@ def show_lessons(memory: Memory, *, deployment: str) -> None:
     """Print the number of reflections, and the lessons that are active at the end."""
     listed = memory.list_lessons(deployment=deployment, limit=100)
     lessons = memory.active_lessons(deployment=deployment, as_of=memory.now)
-    counts = f"{len(listed.notes)} revisions from {len(listed.attempts)} reflections"
+    counts = f"{count_of(len(listed.notes), 'revision')} from {count_of(len(listed.attempts), 'reflection')}"
     console().print(Text.assemble(("lessons  ", "bold"), counts))
     for bullet in () if lessons.note is None else lessons.note.bullets:
         console().print(Text(f"         - {bullet.text}"), soft_wrap=True)

@@ -36,6 +36,8 @@ SYNONYMS = {"documents": ("memory",), "plans": ("trading",)}
 
 LOG = logging.getLogger("backsight")
 HELP_OPTIONS = ("-h", "--help")
+HELP_WIDTH = 200
+"""Characters of the first sentence of a command's help; it is wrapped, not cut."""
 FAILED_CHECK = 3
 """The exit status of a check that found something wrong; an error has 1, a mistyped command 2."""
 DETAIL_HELP = "How much of the answer to show. [default: brief; with --json: full]"
@@ -72,7 +74,7 @@ class Nouns(KnownCommands):
         with formatter.section("Memory"):
             formatter.write_dl(list(NOUNS.items()))
         with formatter.section("Programs"):
-            run = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
+            run = [(name, command.get_short_help_str(limit=HELP_WIDTH)) for name, command in self.commands.items()]
             formatter.write_dl([*((name, text) for name, (_, text) in DIRECT.items()), *run])
 
 

@@ -1,6 +1,7 @@
 """`backsight demo`: trade a simulated year, keep the store, and print a recall, a prompt and what to try next."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -100,7 +101,7 @@ def show_demo(*, seed: int, days: int, folder: Path) -> Iterator[Memory]:
         show(to, memory.verify_audit())
         to.print(f"\nThe store and its documents are in {place.path}; to remove them: {place.removal}. Try next:")
         for command in place.commands():
-            to.print(Text(f"  {command}"), soft_wrap=True)
+            to.print(Text(f"  {in_lines(command, width=to.width - 2)}"), soft_wrap=True)
         to.print()
         yield memory
 
@@ -144,6 +145,19 @@ def fill_folder(place: DemoFolder, *, seed: int, days: int) -> DemoResult | None
         memory.save(unfinished)
     unfinished.rename(place.store)
     return DemoResult(result=result, seconds=watch.seconds)
+
+
+def in_lines(command: str, *, width: int) -> str:
+    r"""A command in one line or, if it is too wide, in lines that a shell joins: before the program and the noun.
+
+    >>> print(in_lines("A=b backsight --url sqlite:///c.db documents search 'd e'", width=40))
+    A=b \
+          backsight --url sqlite:///c.db \
+          documents search 'd e'
+    """
+    if len(command) <= width:
+        return command
+    return re.sub(r" (?=\S+ --url |lessons |ticks |documents )", " \\\\\n      ", command)
 
 
 def _last_prompt(memory: Memory) -> ContextPreview:

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from backsight.core.errors import BacksightError, Refused, Unavailable
-from backsight.core.keys import SECRET_BYTES, Audience
+from backsight.core.keys import Audience
 from backsight.services.keys import has_active_key
 from backsight.surfaces import rest
 from backsight.surfaces.access import MCP_PATH, SIGN_IN, AccessMiddleware, Door
@@ -96,9 +96,13 @@ def _door(memory: "Memory", options: HttpOptions) -> Door:
     )
 
 
+PAGES_TOKEN_BYTES = 16
+"""Short enough for the address to be one line of a terminal."""
+
+
 def new_pages_token(memory: "Memory") -> str:
     """A secret that signs the owner in to the pages of one process."""
-    return memory.randomness.random_bytes(SECRET_BYTES).hex()
+    return memory.randomness.random_bytes(PAGES_TOKEN_BYTES).hex()
 
 
 def mcp_application(memory: "Memory", options: HttpOptions, *, mcp_server: "McpServer[Any] | None" = None) -> FastAPI:

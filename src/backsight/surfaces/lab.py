@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from backsight.core.errors import Conflict, Invalid
+from backsight.core.text.counts import count_of
 from backsight.lab.analysis import AnalysisTerms, LabAnalysis
 from backsight.lab.arms import Arm, arms_named
 from backsight.lab.load import LabFiles
@@ -112,4 +113,4 @@ def write_planted(truth: str, file: Path, *, trades: int, seed: int) -> None:
         raise Invalid(f"{file} does not end in .jsonl; the trades are written as JSON Lines", field="file")
     planted = planted_trades(truth_named(truth), trades=trades, seed=seed)
     file.write_text(planted_file(planted), encoding="utf-8")
-    click.echo(f"{planted.notes[0]} {len(planted.trades)} trades in {file}")
+    click.echo(f"{planted.notes[0]} {count_of(len(planted.trades), 'trade')} in {file}")

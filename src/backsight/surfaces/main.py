@@ -16,6 +16,7 @@ import click
 from backsight import __version__
 from backsight.audience import AUDIENCES, Audience
 from backsight.core.errors import BacksightError, Unavailable
+from backsight.core.text.counts import count_of
 from backsight.settings import settings_from_environment
 from backsight.surfaces.cli import HELP_OPTIONS, Nouns, collect_garbage_from_now_on, memory_of, operation_command
 from backsight.surfaces.extras import require_mcp
@@ -182,7 +183,7 @@ def watch(ctx: click.Context, every: float) -> None:
         if isinstance(result, BacksightError):
             click.echo(result.message, err=True)
         elif result.read or result.removed:
-            index = f"{result.documents} documents, {result.chunks} chunks"
+            index = f"{count_of(result.documents, 'document')}, {count_of(result.chunks, 'chunk')}"
             click.echo(f"{index}; read {result.read}, removed {result.removed}, to be embedded {result.waiting}")
 
     stop = _set_by_signals()

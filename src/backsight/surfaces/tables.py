@@ -1,5 +1,6 @@
 """Print answers on a terminal: the parts of a brief, or with `show_record` every field of an answer."""
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -20,6 +21,7 @@ from backsight.surfaces.column_widths import GAP, fit, least_width, may_wrap
 PIPE_WIDTH = 160
 ABBREVIATIONS = {"Q": "outcome", "Sim": "similarity", "Rec": "recency", "Conf": "confidence", "Aff": "mood"}
 LEAST_VALUE_WIDTH = 20
+NUMBER = re.compile(r"[+-]?[\d,]*\.?\d*")
 MOST_COLUMNS = 12
 """A list of records with more fields is printed one record below the other."""
 
@@ -49,7 +51,7 @@ def show_part(to: Console, part: Part) -> None:
         case Sentence(text, style, for_models=False):
             _print_line(to, text, style)
         case Table(_, columns, rows, for_models=False):
-            _print_table(to, columns, [[cell.text for cell in row] for row in rows])
+            _print_table(to, columns, _on_the_point(columns, [[cell.text for cell in row] for row in rows]))
         case ValueList(_, cells):
             _print_values(to, {label: cell.text for label, cell in cells.items()})
         case Text():
@@ -108,6 +110,19 @@ def _print_table(to: Console, columns: Sequence[Column], rows: Sequence[Sequence
         _print_line(to, f"Not shown in {to.width} columns: {names}", "dim")
 
 
+def _on_the_point(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The rows, with numbers that differ in their decimals padded on both sides to the width of their column."""
+    aligned = [list(row) for row in rows]
+    for index, column in enumerate(columns):
+        tails = [len(row[index]) - len(row[index].partition(".")[0]) for row in rows]
+        if column.right and len(set(tails)) > 1 and all(NUMBER.fullmatch(row[index]) for row in rows):
+            padded = [row[index] + " " * (max(tails) - tail) for row, tail in zip(rows, tails, strict=True)]
+            width = max(map(len, [column.heading, *padded]))
+            for row, text in zip(aligned, padded, strict=True):
+                row[index] = text.rjust(width)
+    return aligned
+
+
 def _grid(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Grid:
     """A table; signed numbers are green if positive and red if negative."""
     grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
@@ -122,8 +137,13 @@ def _grid(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Grid:
             min_width=least,
         )
     for row in rows:
-        grid.add_row(*(Styled(text, style=_sign_style(text)) for text in row))
+        grid.add_row(*(_cell(text) for text in row))
     return grid
+
+
+def _cell(text: str) -> Styled:
+    """A cell; one that is padded already keeps its spaces."""
+    return Styled(text, style=_sign_style(text.strip()), justify="left" if text != text.strip() else None)
 
 
 def _record_table(items: tuple[Any, ...]) -> tuple[list[Column], list[list[str]]]:
@@ -149,7 +169,7 @@ def _print_text(to: Console, part: Text) -> None:
         to.print(Padding(excerpt, (0, 0, 1, 4)))
     else:
         _print_line(to, part.title, "bold")
-        to.out(part.text, highlight=False)
+        _print_line(to, part.text, "")
 
 
 def _print_line(to: Console, text: str, style: str) -> None:

@@ -260,9 +260,39 @@ def test_a_belief_and_a_day_open_their_trades(client: TestClient, memory: Memory
     *_, day = re.findall(r'href="(/trades[^"]*since=[^"]*)"', client.get("/").text)
     assert evidence is not None
     table = client.get(evidence[1].replace("&amp;", "&")).text
-    assert table.count("<td>XAUUSD</td>") == 1
+    assert table.count(">XAUUSD</td>") == 1
     assert "EURUSD" not in table.partition("<h2>")[0].partition("<tbody>")[2]
-    assert "<td>EURUSD</td>" in client.get(day.replace("&amp;", "&")).text
+    assert ">EURUSD</td>" in client.get(day.replace("&amp;", "&")).text
+
+
+def test_beliefs_changed_since_before_the_first_trade_are_all_new(client: TestClient, memory: Memory) -> None:
+    memory.remember_trade(**a_trade_call())
+    memory.add_belief(proposition="Gold trends.", symbol="XAUUSD", mode="live")
+    answer = client.get("/mind?deployment=manual:VolBreakout&changed_since=2020-01-01")
+    assert answer.status_code == 200
+    assert '<td class="n">new</td>' in answer.text
+
+
+def test_a_document_ends_with_its_last_line_and_an_edit_names_the_line_that_it_changes(
+    memory: Memory, tmp_path: Path
+) -> None:
+    memory.library = Library(folder=str(tmp_path))
+    (tmp_path / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 2 %.\n")
+    memory.reindex()
+    memory.propose_edit(path="TRADING_MANUAL.md", text="# Manual\n\nRisk 1 %.\n", reason="Less.", agent="a")
+    page = client_of(memory).get("/documents?path=TRADING_MANUAL.md").text
+    assert re.findall(r">\s*(\d+)   ", page) == ["1", "2", "3"]
+    assert "· line 1" in page
+    assert "+++" not in page
+
+
+def test_a_decision_without_an_order_is_said_in_words(client: TestClient, memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    agent: dict[str, Any] = {"deployment": "VolBreakout@main"}
+    memory.close_tick(**agent, at=clock.now(), before=a_snapshot(at=clock.now()), verdict=Verdict(kind="noop"))
+    page = client.get("/decisions", params=agent).text
+    assert "<td>no order</td>" in page
+    assert ">noop<" not in page
 
 
 def test_every_link_of_every_page_keeps_the_instant(client: TestClient, memory: Memory, clock: FakeClock) -> None:
@@ -401,6 +431,7 @@ def test_an_account_in_another_currency_is_shown_in_its_currency(client: TestCli
 
 
 def test_a_wrong_address_is_a_page_that_says_what_to_do(client: TestClient) -> None:
+    assert "<h1>Not found</h1>" in client.get("/trades/nothing").text
     wrong = ("/?unit=x", "/?as_of=never", "/trades?since=x", "/trades?mae_r_from=nan", "/trades/nothing", "/?period=x")
     for address in wrong:
         answer = client.get(address)

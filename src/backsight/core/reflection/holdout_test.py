@@ -16,6 +16,7 @@ from typing import Literal, assert_never
 from backsight.core.holdout import MemoryArm
 from backsight.core.reflection.patterns import most_common_unit
 from backsight.core.reflection.wording import amount
+from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 MIN_DAYS = 5
@@ -424,7 +425,7 @@ def _detectable_sentence(
     if now is not None:
         parts.append(f"With the days so far, a difference of {amount(now, unit)} a day is found in 80 % of cases")
     for each in needed:
-        days = "more than ten years" if each.days is None else f"about {each.days} days"
+        days = "more than ten years" if each.days is None else f"about {count_of(each.days, 'day')}"
         parts.append(f"{amount(each.difference, unit)} a day takes {days}")
     condition = f" if {100.0 * share:.0f} % of days are withheld" if is_assumed else ""
     return f"{'; '.join(parts)}{condition}." if parts else ""
@@ -433,7 +434,7 @@ def _detectable_sentence(
 def _sentence(result: HoldoutResult) -> str:
     """The result in words."""
     with_memory, without_memory = result.shown, result.withheld
-    sample = f"{with_memory.days} days with memory, {without_memory.days} without"
+    sample = f"{count_of(with_memory.days, 'day')} with memory, {without_memory.days:,} without"
     if result.difference is None or result.interval is None or result.unit is None:
         return _why_silent(result, sample)
     low, high = (amount(end, result.unit) for end in result.interval)
@@ -447,7 +448,7 @@ def _sentence(result: HoldoutResult) -> str:
             )
         case "not yet" | "silent":
             days = result.days_to_settle
-            more = "more than ten years of such days" if days is None else f"about {days} more days like these"
+            more = "more than ten years of such days" if days is None else f"about {days:,} more days like these"
             return f"Not yet: the difference is {estimate}; {more} would settle it."
     assert_never(result.verdict)
 

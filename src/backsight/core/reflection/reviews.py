@@ -15,6 +15,7 @@ from backsight.core.reflection.notes import Reflection
 from backsight.core.reflection.patterns import TradeEvidence
 from backsight.core.reflection.wording import amount, bullet_text
 from backsight.core.statistics import rate_bounds
+from backsight.core.text.counts import count_of
 from backsight.core.text.untrusted_text import shorten
 from backsight.core.trades.summary import outcomes_in_words
 from backsight.core.trades.trade import Trade
@@ -198,7 +199,7 @@ def _results(record: PeriodRecord) -> Iterator[str]:
         return
     yield "| | |"
     yield "|---|---|"
-    yield f"| closed | {result.trades} trades on {result.days} days |"
+    yield f"| closed | {count_of(result.trades, 'trade')} on {count_of(result.days, 'day')} |"
     if result.win_rate is not None and result.win_rate_interval is not None:
         low, high = (f"{100.0 * bound:.0f} %" for bound in result.win_rate_interval)
         yield f"| won | {result.wins}, {100.0 * result.win_rate:.0f} % (90 %: {low} to {high}) |"
@@ -222,7 +223,7 @@ def _row(trade: Trade) -> str:
 
 
 def _evidence(evidence: TradeEvidence) -> Iterator[str]:
-    yield f"The last {evidence.n} of {evidence.closed} closed trades, on {evidence.days} days."
+    yield f"The last {evidence.n} of {evidence.closed} closed trades, on {count_of(evidence.days, 'day')}."
     yield ""
     if not evidence.patterns:
         yield f"No clear pattern yet: {describe_evidence(evidence).missing}."

@@ -2,6 +2,7 @@
 
 from backsight.core.numbers import half_width, signed, with_margin
 from backsight.core.reflection.patterns import Pattern
+from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import OutcomeUnit, unit_suffix, unknown_outcomes
 
 PERCENT = 100.0
@@ -43,7 +44,7 @@ def duration(seconds: float) -> str:
 
 
 def _headline(pattern: Pattern) -> str:
-    sample = f"over {_trades(pattern)} on {pattern.days} days"
+    sample = f"over {_trades(pattern)} on {count_of(pattern.days, 'day')}"
     if pattern.unit is None:
         margin = None if pattern.half_width is None else PERCENT * pattern.half_width
         kept_share = with_margin(f"{PERCENT * pattern.mean:.0f}", margin, suffix=" %", digits=0)

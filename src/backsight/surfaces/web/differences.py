@@ -1,10 +1,12 @@
 """Two texts line by line: what only one of them has, and what both have."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
+_PART = re.compile(r"@@ -(\d+)")
 Side = Literal["same", "gone", "new", "place"]
 MOST_LINES = 2_000
 
@@ -40,12 +42,17 @@ def _lines(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
 
 
 def diff_lines(unified: str) -> list[DifferenceLine]:
-    """The lines of a unified diff."""
-    sides: dict[str, Side] = {"+": "new", "-": "gone", "@": "place"}
+    """The lines of a unified diff of one file; the head of a part becomes the number of its first line.
+
+    >>> [line.sign + line.text for line in diff_lines("--- a\\n+++ b\\n@@ -2,3 +2,3 @@\\n x\\n-y\\n+z")]
+    ['·line 2', ' x', '−y', '+z']
+    """
+    sides: dict[str, Side] = {"+": "new", "-": "gone"}
     lines = unified.splitlines()[:MOST_LINES]
+    head = next((number for number, line in enumerate(lines) if line.startswith("@@")), 0)
     return [
-        DifferenceLine("place", line)
-        if line.startswith(("---", "+++", "@@"))
+        DifferenceLine("place", f"line {part[1]}")
+        if (part := _PART.match(line))
         else DifferenceLine(sides.get(line[:1], "same"), line[1:])
-        for line in lines
+        for line in lines[head:]
     ]

@@ -15,6 +15,7 @@ from backsight.answers.layouts import brief_of
 from backsight.answers.values import text_of
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.surfaces.web import numbers
 from backsight.surfaces.web.state import EVERY, PERIODS, BarState, short_instant
 from backsight.surfaces.web.visible_text import as_typed, finalize, markdown
@@ -36,6 +37,22 @@ PAGES = {
     "/status": "Health",
 }
 """The pages in the order of the menu; the page of one trade is below `/trades`."""
+
+
+WORDS = {
+    "noop": "no order",
+    "NotFound": "Not found",
+    "Invalid": "Not understood",
+    "atr_d1": "daily ATR",
+    "spread_as_atr_pct": "spread, % of ATR",
+    "drawdown_pct": "drawdown, %",
+}
+"""Names of values that a reader of a page would not know, in words."""
+
+
+def words(name: object) -> str:
+    """A name in words."""
+    return WORDS.get(str(name), str(name).replace("_", " "))
 
 
 @cache
@@ -64,7 +81,8 @@ def environment() -> Environment:
         markdown=markdown,
         text=text_of,
         typed=as_typed,
-        words=lambda text: str(text).replace("_", " "),
+        words=words,
+        count=count_of,
         brief=lambda answer: brief_of(answer).parts,
         kind=lambda value: type(value).__name__,
     )
@@ -184,7 +202,7 @@ OF_THE_BAR = frozenset({"deployment", "mode", "unit", "period", "as_of"})
 def error_page(page: PageRequest, error: BacksightError) -> Response:
     """The page that says what went wrong and what to do."""
     safe = replace(page, state=BarState(), query={}, fragment=None)
-    return safe.render("error.html", status=error.status, title=error.kind, error=error)
+    return safe.render("error.html", status=error.status, title=words(error.kind), error=error)
 
 
 def safe_markup(text: str) -> Markup:

@@ -42,7 +42,7 @@ def _passage(page: PageRequest, path: str) -> dict[str, Any]:
         passage = page.memory.read_memory(path=path, start_line=start, **page.when)
     except BacksightError as error:
         return {"error": error.message, "path": path}
-    numbered = enumerate(passage.text.split("\n"), start=passage.start_line)
+    numbered = enumerate(passage.text.removesuffix("\n").split("\n"), start=passage.start_line)
     return {
         "path": path,
         "passage": passage,

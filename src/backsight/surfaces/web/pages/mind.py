@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from starlette.responses import Response
 
-from backsight.core.errors import Invalid
+from backsight.core.errors import Invalid, NotFound
 from backsight.ops.beliefs import BeliefList
 from backsight.ops.state_history import StateHistory
 from backsight.services.beliefs import BeliefView
@@ -24,7 +24,7 @@ def show(page: PageRequest) -> Response:
     retired = page.text("retired") == "yes"
     beliefs = page.memory.list_beliefs(**page.deployment, retired=retired, **page.when)
     since = _changed_since(page)
-    earlier = None if since is None else page.memory.list_beliefs(**page.deployment, retired=True, as_of=since)
+    earlier = None if since is None else _beliefs_at(page, since)
     history = page.memory.get_state_history(**page.deployment, since=page.since, limit=POINTS, **page.when)
     return page.render(
         "mind.html",
@@ -38,6 +38,14 @@ def show(page: PageRequest) -> Response:
         mood_chart=mood_chart(history),
         plans=page.memory.list_plans(**page.deployment, **page.when).plans[::-1],
     )
+
+
+def _beliefs_at(page: PageRequest, at: datetime) -> BeliefList | None:
+    """The beliefs at an earlier instant; None before the deployment existed."""
+    try:
+        return page.memory.list_beliefs(**page.deployment, retired=True, as_of=at)
+    except NotFound:
+        return None
 
 
 def _changed_since(page: PageRequest) -> datetime | None:

@@ -110,7 +110,7 @@ def _draw(trade: Trade, bars: BarList, end: datetime) -> SvgChart:
     for label, amount in (("MFE", trade.mfe_r), ("MAE", trade.mae_r)):
         if amount is not None and risk:
             reached = trade.entry_price + (amount if is_long else -amount) * risk
-            text = f"{label} {signed(amount, 1, 'R')}"
+            text = f"{label} {signed(amount, 2, 'R')}"
             levels.append(Level(label=text, price=reached, since=opened, until=closed, style="level reach"))
     marks = [Mark(label="in", at=opened, price=trade.entry_price, up=is_long)]
     if trade.exit_price is not None and trade.closed_at is not None:
