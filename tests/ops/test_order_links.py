@@ -80,7 +80,7 @@ def test_of_two_waiting_orders_the_one_that_has_gone_made_the_fill(
         )
         desk.clock.at = at(hours)
         order = an_order(orders[hours].quantity, reason=name)
-        call = {"deployment": DEPLOYMENT, "at": at(hours), "before": before, "after": after}
+        call: dict[str, Any] = {"deployment": DEPLOYMENT, "at": at(hours), "before": before, "after": after}
         desk.memory.close_tick(**call, proposal=order, verdict=Verdict(kind="executed"))
     fills = [a_report("f", at(1.5), size, 90.0)] if reported else []
     snapshot = a_snapshot(a_position(size, average_price=90.0), at=at(2), fills=fills)
