@@ -57,6 +57,41 @@ def test_the_id_of_an_order_is_enough_also_ticks_later(desk: Desk) -> None:
     assert [entry_of(trade) for trade in closed.opened] == [("buy the dip", placed.decision.id)]
 
 
+@pytest.mark.parametrize("reported", [True, False])
+@pytest.mark.parametrize(
+    ("waiting", "size", "reason"),
+    [
+        ({"1": 2.0}, 1.0, "second"),
+        ({"2": 1.0}, 2.0, "first"),
+        ({"1": 1.0, "2": 1.0}, 1.0, "first"),  # one part of it
+        ({}, 1.0, "second"),  # the other one was cancelled
+        ({"1": 2.0, "2": 1.0}, 1.0, "second"),  # the broker is late to take it off its list
+    ],
+)
+def test_of_two_waiting_orders_the_one_that_has_gone_made_the_fill(
+    desk: Desk, waiting: dict[str, float], size: float, reason: str, reported: bool
+) -> None:
+    orders = [replace(WAITING, id="1"), replace(WAITING, id="2", quantity=1.0, price=90.0)]
+    for hours, name in enumerate(["first", "second"]):
+        snapshots = [a_snapshot(at=at(hours)), a_snapshot(at=at(hours))]
+        before, after = (
+            replace(each, portfolio=replace(each.portfolio, open_orders=tuple(orders[: hours + place])))
+            for place, each in enumerate(snapshots)
+        )
+        desk.clock.at = at(hours)
+        order = an_order(orders[hours].quantity, reason=name)
+        call: dict[str, Any] = {"deployment": DEPLOYMENT, "at": at(hours), "before": before, "after": after}
+        desk.memory.close_tick(**call, proposal=order, verdict=Verdict(kind="executed"))
+    fills = [a_report("f", at(1.5), size, 90.0)] if reported else []
+    snapshot = a_snapshot(a_position(size, average_price=90.0), at=at(2), fills=fills)
+    left = tuple(replace(order, quantity=waiting[order.id]) for order in orders if order.id in waiting)
+    snapshot = replace(snapshot, portfolio=replace(snapshot.portfolio, open_orders=left))
+    desk.clock.at = at(2)
+    verdict = Verdict(kind="noop")
+    closed = desk.memory.close_tick(deployment=DEPLOYMENT, at=at(2), before=snapshot, verdict=verdict)
+    assert [trade.entry.reason for trade in closed.opened] == [reason]
+
+
 def test_an_exit_in_parts_over_several_ticks_has_the_reason_of_its_decision(desk: Desk) -> None:
     position = desk.enter(size=2.0)
     sale = OpenOrder(id="88", symbol="BTC", quantity=-2.0, price=105.0)

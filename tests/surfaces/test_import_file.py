@@ -62,7 +62,7 @@ def test_what_is_missing_is_said_or_asked_for(tmp_path: Path, monkeypatch: pytes
     ("words", "message"),
     [
         (("--map", "Ausgeführt"), "is not COLUMN=FIELD"),
-        (("--map", "Menge=quantity"), "fits no format that is known"),
+        (("--map", "Menge=quantity"), "there is no column 'Menge'; the file has"),
         (("--format", "fills-tabel"), "did you mean 'fills-table'"),
         ((), "fits no format that is known"),
     ],

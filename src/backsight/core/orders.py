@@ -115,6 +115,13 @@ class PlacedOrder:
         return self.symbol == symbol and self.quantity * quantity > 0
 
 
+def waiting_order_behind(waiting: Sequence[PlacedOrder], *, symbol: str, quantity: float) -> PlacedOrder | None:
+    """The waiting order that made an execution without an order id: one of its size, else the first of its side."""
+    fitting = [order for order in waiting if order.may_have_made(symbol=symbol, quantity=quantity)]
+    of_size = (order for order in fitting if math.isclose(order.quantity, quantity))
+    return next(of_size, fitting[0] if fitting else None)
+
+
 def entry_direction(order: Order, before: "BrokerSnapshot") -> Direction | None:
     """The direction in which an order enters or adds; None if it only reduces a position or moves its levels."""
     positions = (position for position in before.portfolio.positions if position.symbol == order.symbol)

@@ -4,7 +4,7 @@ Columns are matched by common names, without regard to case and punctuation; the
 another format knows is read by that format.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
@@ -22,6 +22,7 @@ from backsight.importers.formats import (
     InstrumentRow,
     ReadOptions,
     RemarkRow,
+    RowKind,
     head_of,
 )
 from backsight.importers.tables import (
@@ -92,6 +93,9 @@ TRADE_FIELDS = _words(
     idempotency_key="idempotencykey id tradeid ticket positionid",
     reflection="reflection notes note comment",
 )
+OF_FILLS = ("time", "symbol", "quantity", "price")
+OF_TRADES = ("symbol", "direction", "entry_price", "exit_price", "closed_at")
+"""Fields without which a table has no fills, or no closed trades."""
 NATIVE = frozenset(
     [
         "market_context",
@@ -243,13 +247,27 @@ def is_empty(cell: Any) -> bool:
 def is_table_of_fills(head: FileHead, columns: Mapping[str, str] | None = None) -> bool:
     """Whether a file is a table with the columns of fills, and not of closed trades."""
     matched = _matched(head, FILL_FIELDS, columns or {})
-    return {"time", "symbol", "quantity", "price"} <= matched.keys() and not is_table_of_trades(head, columns)
+    return matched.keys() >= {*OF_FILLS} and not is_table_of_trades(head, columns)
 
 
 def is_table_of_trades(head: FileHead, columns: Mapping[str, str] | None = None) -> bool:
     """Whether a file is a table with the columns of closed trades."""
     matched = _matched(head, TRADE_FIELDS, columns or {})
-    return {"symbol", "direction", "entry_price", "exit_price", "closed_at"} <= matched.keys()
+    return matched.keys() >= {*OF_TRADES}
+
+
+def check_given_columns(head: FileHead, columns: Mapping[str, str], rows: RowKind) -> None:
+    """Say which given columns a table does not have, or which fields are left without a column."""
+    fields, required = (FILL_FIELDS, OF_FILLS) if rows == "fills" else (TRADE_FIELDS, OF_TRADES)
+    names = column_names(head)
+    _check_columns(head.path, names, matched_columns(names, fields, _fields(columns)) if names else required, required)
+
+
+def _check_columns(path: Path, names: Sequence[str], matched: Container[str], required: Sequence[str]) -> None:
+    missing = [field for field in required if field not in matched]
+    if missing:
+        message = f"{path} has no column for {', '.join(missing)}"
+        raise Invalid(f"{message}; name them among its columns {', '.join(names[:30])}", field="columns")
 
 
 def _matched(head: FileHead, fields: Mapping[str, Sequence[str]], columns: Mapping[str, str]) -> dict[str, str]:
@@ -338,11 +356,7 @@ def _date_column(layout: _Layout) -> int | None:
 def read_fills(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     """The fills of a table."""
     layout = _layout(path, options, FILL_FIELDS, numbers=NUMBERS_OF_FILLS, times=("time",))
-    missing = [field for field in ("time", "symbol", "quantity", "price") if field not in layout.places]
-    if missing:
-        message = f"{path} has no column for {', '.join(missing)}"
-        listed = ", ".join(layout.table.names[:30])
-        raise Invalid(f"{message}; name them among its columns {listed}", field="columns")
+    _check_columns(path, layout.table.names, layout.places, OF_FILLS)
     reader = _FillReader(layout, options)
     yield from layout.remarks
     yield from reader.remarks

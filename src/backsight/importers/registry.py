@@ -24,7 +24,7 @@ from backsight.importers import (
 )
 from backsight.importers.cut_files import whole_head_of
 from backsight.importers.formats import FileFormat, RowKind, head_of
-from backsight.importers.generic import is_table_of_fills, is_table_of_trades
+from backsight.importers.generic import check_given_columns, is_table_of_fills, is_table_of_trades
 from backsight.importers.unread_formats import UNREAD_FORMATS, UnreadFormat
 
 FORMATS: tuple[FileFormat, ...] = (
@@ -76,8 +76,8 @@ def chosen_format(
         tables = [each for each in candidates if each.generic and fits[each.rows](head, columns)]
         if tables:
             return tables[0]
-        if not fitting_formats(path, candidates):  # reading it as a table says which columns are wrong or missing
-            return next(each for each in candidates if each.generic)
+        if not fitting_formats(path, candidates):
+            check_given_columns(head, columns, rows or "fills")
     return recognised_format(path, candidates)
 
 

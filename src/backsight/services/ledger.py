@@ -14,8 +14,15 @@ from backsight.core.instruments import SymbolRules
 from backsight.core.market import Bar
 from backsight.core.memory.affective import equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
-from backsight.core.orders import BrokerReason, BrokerSnapshot, PlacedOrder, as_fill, order_behind
-from backsight.core.portfolio import Account, Position
+from backsight.core.orders import (
+    BrokerReason,
+    BrokerSnapshot,
+    PlacedOrder,
+    as_fill,
+    order_behind,
+    waiting_order_behind,
+)
+from backsight.core.portfolio import Account, Portfolio, Position
 from backsight.core.strategies import Deployment
 from backsight.core.trades.equity_check import TradeWorth, equity_gap
 from backsight.core.trades.excursion import ObservedPrice
@@ -349,13 +356,13 @@ def _linked(connection: Connection, tick: Tick, state: _LedgerState, since: Phas
     """The phases, with fills of orders that earlier decisions placed given to those decisions.
 
     A fill that reports an order id belongs to the decision that placed the order. Any other belongs to the decision
-    whose order for its symbol and side was waiting at the last snapshot.
+    whose order for its symbol and side was waiting at the last snapshot, and has gone or is smaller now if any is.
     """
     reported = (*since.reported, *now.reported)
     if tick.last is None or not (reported or _has_moved(tick, state)):
         return since, now
     last = stored_decisions.decision(connection, tick.decision.owner_id, tick.last.id)
-    waiting_ids = [] if last is None else [order.id for order in last.last_snapshot.portfolio.open_orders]
+    waiting_ids = [] if last is None else _ids_of_executed(last.last_snapshot.portfolio, tick.decision.before.portfolio)
     ids = {*waiting_ids, *(fill.order_id for fill in reported if fill.order_id is not None)}
     placed = stored_decisions.orders_placed(connection, tick.decision.owner_id, tick.decision.account_id, ids)
     waiting = tuple(placed[order_id] for order_id in waiting_ids if order_id in placed)
@@ -365,6 +372,18 @@ def _linked(connection: Connection, tick: Tick, state: _LedgerState, since: Phas
     )
     stamp = replace(since.stamp, waiting=waiting)
     return replace(since, stamp=stamp, reported=first), replace(now, reported=second)
+
+
+def _ids_of_executed(last: Portfolio, now: Portfolio) -> list[str]:
+    """The ids of waiting orders that may have been executed: of a symbol and side those that have gone or are smaller.
+
+    If none has, any of them may: the broker may be late to say so.
+    """
+    sizes = {order.id: abs(order.quantity) for order in now.open_orders}
+    moved = [order for order in last.open_orders if sizes.get(order.id, 0.0) < abs(order.quantity)]
+    sides = {(order.symbol, order.quantity > 0) for order in moved}
+    others = (order for order in last.open_orders if (order.symbol, order.quantity > 0) not in sides)
+    return [order.id for order in (*moved, *others)]
 
 
 def _has_moved(tick: Tick, state: _LedgerState) -> bool:
@@ -377,8 +396,7 @@ def _of_placed_order(fill: Fill, placed: Mapping[str, PlacedOrder], waiting: Seq
     """A fill with the decision and the reason of the order that made it, if an earlier decision placed it."""
     order = placed.get(fill.order_id or "")
     if order is None and fill.order_id is None and fill.decision_id is None and fill.kind == "trade":
-        fits = (each for each in waiting if each.may_have_made(symbol=fill.symbol, quantity=fill.quantity))
-        order = next(fits, None)
+        order = waiting_order_behind(waiting, symbol=fill.symbol, quantity=fill.quantity)
     if order is None:
         return fill
     broker_reason = fill.reason if fill.reason in get_args(BrokerReason) else None

@@ -11,7 +11,7 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.instruments import FLAT_SHARE, PLAIN, SymbolRules, UnitWorth, price_at, valued
 from backsight.core.market import Bar
-from backsight.core.orders import BrokerSnapshot, Order, PlacedOrder, in_money, order_behind
+from backsight.core.orders import BrokerSnapshot, Order, PlacedOrder, in_money, order_behind, waiting_order_behind
 from backsight.core.portfolio import Portfolio, Position
 from backsight.core.trades.fold import RoundTrip
 
@@ -49,7 +49,7 @@ class FillStamp:
     proposals: tuple[Order, ...] = ()
     """The orders of the decision that were executed."""
     waiting: tuple[PlacedOrder, ...] = ()
-    """Orders of earlier decisions that were waiting at the broker at the last snapshot."""
+    """Orders of earlier decisions that were waiting at the broker at the last snapshot and may have been executed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,8 +380,7 @@ def _waiting(leg: _Leg, stamp: FillStamp) -> PlacedOrder | None:
     """The waiting order that may have made a fill since the last snapshot; a touched level explains it first."""
     if stamp.phase == "now" or leg.touch is not None:
         return None
-    orders = (order for order in stamp.waiting if order.may_have_made(symbol=leg.symbol, quantity=leg.quantity))
-    return next(orders, None)
+    return waiting_order_behind(stamp.waiting, symbol=leg.symbol, quantity=leg.quantity)
 
 
 def _proposed(leg: _Leg, stamp: FillStamp, key: str) -> Order | None:
