@@ -78,4 +78,5 @@ def stop_words(words: Collection[str]) -> frozenset[str]:
     language = language_of(distinct)
     chosen = STOPS if language is None else STOPS | LANGUAGES[language]
     pairs = {word for word in distinct if word in CHINESE_WORDS or not CHINESE.isdisjoint(word)}
-    return frozenset(word for word in distinct if word in chosen or without_umlauts(word) in chosen) | pairs
+    spelled_out = {word for word in distinct if language == "de" and without_umlauts(word) in chosen}
+    return frozenset(distinct & chosen | pairs | spelled_out)
