@@ -23,7 +23,7 @@ BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = re.compile(r"^(TESTS=(\"[^\"]*\"|\S*) )?(make|pip|python|docker|source) ")
 """Commands that install or build. The tests run them; so does this program, first of all."""
 ENDLESS = re.compile(r" (watch|serve|mcp)\b")
-DEMO_SECONDS, PAGE_SECONDS, SERVED_SECONDS = 900, 600, 5
+DEMO_SECONDS, PAGE_SECONDS, SERVED_SECONDS = 900, 600, 10
 DEMO = "export BACKSIGHT_URL=sqlite:///backsight-demo/store.db BACKSIGHT_WORKSPACE=backsight-demo/workspace"
 TIMES = "TIMEFORMAT='%R %U %S'"
 

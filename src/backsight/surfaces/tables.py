@@ -21,7 +21,7 @@ from backsight.surfaces.column_widths import GAP, fit, least_width, may_wrap
 PIPE_WIDTH = 160
 ABBREVIATIONS = {"Q": "outcome", "Sim": "similarity", "Rec": "recency", "Conf": "confidence", "Aff": "mood"}
 LEAST_VALUE_WIDTH = 20
-NUMBER = re.compile(r"[+-]?[\d,]*\.?\d*")
+NUMBER = re.compile(r"[+-]?[\d,]*(?:\.\d*)?")
 MOST_COLUMNS = 12
 """A list of records with more fields is printed one record below the other."""
 
