@@ -16,6 +16,7 @@ RUN useradd --system --uid 10001 --home-dir /data --create-home backsight
 COPY --from=build /opt/backsight /opt/backsight
 ENV PATH=/opt/backsight/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    MALLOC_ARENA_MAX=2 \
     BACKSIGHT_URL=sqlite:////data/store.db
 USER 10001
 WORKDIR /data

@@ -132,9 +132,9 @@ def test_what_must_be_recorded_loses_the_line_only() -> None:
 
 
 def test_a_citation_that_a_model_gave_is_recorded_without_its_secret() -> None:
-    call = {"symbol": "X", "direction": "long", "strategy_name": "S", "horizon_hours": 4.0, "reasoning": "breaks"}
+    call: dict[str, Any] = {"symbol": "X", "direction": "long", "strategy_name": "S", "horizon_hours": 4.0}
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
-        memory.record_decision(**call, citations=["SOUL.md:3", KEY])
+        memory.record_decision(**call, reasoning="breaks", citations=["SOUL.md:3", KEY])
         assert KEY not in str(memory.export_audit().links)
         assert "[line removed: it looked like a key]" in str(memory.export_audit().links)
 
