@@ -24,19 +24,19 @@ GUIDE = ROOT / "docs/guides/add-an-operation.md"
 
 
 def test_one_function_and_one_line_make_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    function, line, call, _ = (part.partition("```")[0] for part in GUIDE.read_text().split("```python\n")[1:])
-    module: Any = types.ModuleType("backsight.ops.trades")
-    monkeypatch.setitem(sys.modules, "backsight.ops.trades", module)
-    exec(function, vars(module))
-    listed: dict[str, Any] = {}
-    exec(line, listed_modules(), listed)
-    longer: Any = type("Longer", (Memory,), listed)
-    operation = operations_of(longer)["last_trade"]
-    assert (operation.noun, operation.input_schema["required"]) == ("trades", ["symbol"])
-    (step,) = eval(f"[{call}]", {"THEN": THEN})
-    assert (step[0], set(step[2])) == ("last_trade", set(operation.arguments.model_fields))
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
-        remembered = memory.remember_trade(**a_trade_call()).trade
+        remembered = memory.remember_trade(**a_trade_call()).trade  # before its module is replaced
+        function, line, call, _ = (part.partition("```")[0] for part in GUIDE.read_text().split("```python\n")[1:])
+        module: Any = types.ModuleType("backsight.ops.trades")
+        monkeypatch.setitem(sys.modules, "backsight.ops.trades", module)
+        exec(function, vars(module))
+        listed: dict[str, Any] = {}
+        exec(line, listed_modules(), listed)
+        longer: Any = type("Longer", (Memory,), listed)
+        operation = operations_of(longer)["last_trade"]
+        assert (operation.noun, operation.input_schema["required"]) == ("trades", ["symbol"])
+        (step,) = eval(f"[{call}]", {"THEN": THEN})
+        assert (step[0], set(step[2])) == ("last_trade", set(operation.arguments.model_fields))
         extended = longer(database=memory.database, clock=memory.clock, owner="me", actor="test")
         answer = operation.as_json(extended.last_trade(symbol="XAUUSD"))
         assert (answer["symbol"], answer["trade"]["id"]) == ("XAUUSD", remembered.id)
