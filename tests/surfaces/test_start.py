@@ -93,5 +93,7 @@ LAYERS = ("ops.", "services.", "store.", "adapters.", "importers.", "runtime.", 
 def test_a_start_imports_the_modules_that_it_needs_and_no_others(words: str, allowed: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     open_memory(url).close()  # creating a store imports the modules of all tables
-    modules = [name.removeprefix("backsight.") for name in modules_after(words, url) if name.startswith("backsight.")]
+    every = modules_after(words, url)
+    modules = [name.removeprefix("backsight.") for name in every if name.startswith("backsight.")]
     assert {name for name in modules if name.startswith(LAYERS)} <= set(allowed.split())
+    assert not any(name.startswith("sqlalchemy.dialects.postgresql") for name in every)

@@ -44,6 +44,7 @@ from backsight.store import experience as stored
 from backsight.store import memories as stored_memories
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.unchanged import unchanged
 from backsight.store.view import View, everything
 
 if TYPE_CHECKING:
@@ -228,7 +229,8 @@ def falling_outcomes_since(
         series |= {} if whole is None else {None: whole.drift}
     elif shows_current_trades(view, mode):
         key = SkillKey(view.owner, mode, strategy_name)
-        series = {name: _outcome_drift_as_of(view, key, name or "").drift for name in (*symbols, None)}
+        series = {symbol: _outcome_drift_as_of(view, key, symbol).drift for symbol in symbols}
+        series[None] = _strategy_outcome_drift_as_of(view, key).drift
     else:
         learned = _learned_at(view, mode, strategy_name)
         series = {row.symbol: row.drift for row in learned.habits if row.symbol in symbols}
@@ -260,8 +262,19 @@ def _outcome_drift_as_of(view: View, key: SkillKey, symbol: str) -> _OutcomeDrif
     return _OutcomeDrift({str(unit): detector for unit, detector in detectors.items()}, trades, last)
 
 
+def _strategy_outcome_drift_as_of(view: View, key: SkillKey) -> _OutcomeDrift:
+    """The drift of a strategy's outcomes as a whole, which every symbol of a prompt needs: computed once."""
+    return unchanged(
+        view.connection,
+        view.owner,
+        ("outcome drift", key, view.as_of),
+        (stored.PRACTISED, stored.HABIT_CHECKPOINTS),
+        lambda: _outcome_drift_as_of(view, key, ""),
+    )
+
+
 def _strategy_drift_from_checkpoint(view: View, mode: Mode, strategy_name: str) -> StrategyDriftRecord | None:
-    drift, trades, known_at = _outcome_drift_as_of(view, SkillKey(view.owner, mode, strategy_name), "")
+    drift, trades, known_at = _strategy_outcome_drift_as_of(view, SkillKey(view.owner, mode, strategy_name))
     if known_at is None:
         return None
     return StrategyDriftRecord(

@@ -14,7 +14,7 @@ from backsight.store.view import View
 
 if TYPE_CHECKING:  # they import NumPy, which a start must not
     from backsight.core.trades.columns import ClosedTradeColumns, Integers
-    from backsight.core.trades.daily_returns import AccountEquity, MoneyFlow
+    from backsight.core.trades.daily_returns import AccountEquity, DailyReturns, MoneyFlow
 
 GROUPS_SHOWN = 5
 
@@ -29,6 +29,8 @@ class KnownTrades:
     """By account: its equity, once it has been computed; the strategies on an account share it."""
     _trial_ratios: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By mode: the Sharpe ratios of all strategies, once they have been computed."""
+    _returns: "dict[frozenset[str], _Returns]" = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By the ids of deployments: their daily returns, which are also one of the trials of their mode."""
 
     def rows(self, deployment_ids: Collection[str]) -> "Integers":
         """The rows of the trades of some deployments that were known at the view's horizon."""
@@ -52,6 +54,22 @@ class KnownTrades:
         if account.id not in self._equity:
             self._equity[account.id] = self._read_equity(account)
         return self._equity[account.id]
+
+    def returns(self, deployments: Sequence[Deployment]) -> "_Returns":
+        """The daily returns of all trades of some deployments on the equity of their accounts."""
+        ids = frozenset(each.id for each in deployments)
+        if ids not in self._returns:
+            self._returns[ids] = self._compute_returns(deployments, ids)
+        return self._returns[ids]
+
+    def _compute_returns(self, deployments: Sequence[Deployment], ids: Collection[str]) -> "_Returns":
+        from backsight.core.trades.daily_returns import daily_returns
+
+        equity = equity_of(self, deployments)
+        computed = equity.missing or daily_returns(equity.accounts, self.closes(self.rows(ids)))
+        if isinstance(computed, str):
+            return _Returns(currency=equity.currency, missing=computed)
+        return _Returns(currency=equity.currency, daily=computed)
 
     def trial_ratios(self, mode: str) -> list[float]:
         """The daily Sharpe ratios of all strategies of the owner in a mode that have one."""
@@ -89,6 +107,15 @@ class KnownTrades:
                 amount=np.array([amount for _, amount in transfers], np.float64),
             ),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Returns:
+    """The daily returns of some deployments in a currency, or why there are none."""
+
+    currency: str | None
+    daily: "DailyReturns | None" = None
+    missing: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +157,7 @@ def performance_of(trades: KnownTrades, deployments: Sequence[Deployment]) -> Pe
     first_closed_at, last_closed_at = closed_between(columns, rows)
     return Performance(
         figures=figures_of(columns, rows),
-        returns=returns_of(trades, deployments, rows),
+        returns=returns_of(trades, deployments),
         by_regime=by_regime,
         by_symbol=by_symbol,
         by_direction=by_direction,
@@ -139,13 +166,13 @@ def performance_of(trades: KnownTrades, deployments: Sequence[Deployment]) -> Pe
     )
 
 
-def returns_of(trades: KnownTrades, deployments: Sequence[Deployment], rows: "Integers") -> ReturnFigures:
-    """The figures of the daily returns of some rows on the equity of the deployments' accounts."""
-    from backsight.core.trades.daily_returns import FEWEST_DAYS, DailyReturns, daily_returns, deflated_sharpe
+def returns_of(trades: KnownTrades, deployments: Sequence[Deployment]) -> ReturnFigures:
+    """The figures of the daily returns of deployments on the equity of their accounts."""
+    from backsight.core.trades.daily_returns import FEWEST_DAYS, deflated_sharpe
 
-    equity = equity_of(trades, deployments)
-    returns = equity.missing or daily_returns(equity.accounts, trades.closes(rows))
-    if not isinstance(returns, DailyReturns):
+    known = trades.returns(deployments)
+    returns = known.daily
+    if returns is None:
         return ReturnFigures(
             days=0,
             days_per_year=None,
@@ -153,8 +180,8 @@ def returns_of(trades: KnownTrades, deployments: Sequence[Deployment], rows: "In
             sortino=None,
             deflated_sharpe=None,
             drawdown=None,
-            currency=equity.currency,
-            missing=returns,
+            currency=known.currency,
+            missing=known.missing,
         )
     days = len(returns.returns)
     few = f"{days} days of returns; the ratios need {FEWEST_DAYS}"
@@ -165,13 +192,12 @@ def returns_of(trades: KnownTrades, deployments: Sequence[Deployment], rows: "In
         sortino=returns.sortino,
         deflated_sharpe=deflated_sharpe(returns, trades.trial_ratios(deployments[0].mode)),
         drawdown=returns.drawdown,
-        currency=equity.currency,
+        currency=known.currency,
         missing=few if days < FEWEST_DAYS else None,
     )
 
 
 def _trial_ratios(trades: KnownTrades, mode: str) -> list[float]:
-    from backsight.core.trades.daily_returns import DailyReturns, daily_returns
     from backsight.services.deployments import deployments_at
 
     by_strategy: dict[str, list[Deployment]] = {}
@@ -180,11 +206,6 @@ def _trial_ratios(trades: KnownTrades, mode: str) -> list[float]:
             by_strategy.setdefault(each.strategy_id, []).append(each)
     if len(by_strategy) < 2:
         return []
-    ratios: list[float] = []
-    for deployments in by_strategy.values():
-        equity = equity_of(trades, deployments)
-        closes = trades.closes(trades.rows({each.id for each in deployments}))
-        returns = equity.missing or daily_returns(equity.accounts, closes)
-        ratio = returns.sharpe_of_a_day if isinstance(returns, DailyReturns) else None
-        ratios += [] if ratio is None else [ratio]
-    return ratios
+    daily = (trades.returns(deployments).daily for deployments in by_strategy.values())
+    ratios = (None if each is None else each.sharpe_of_a_day for each in daily)
+    return [ratio for ratio in ratios if ratio is not None]

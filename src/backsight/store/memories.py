@@ -348,6 +348,11 @@ def first_difference(view: View, mode: Mode) -> datetime | None:
     """
     if are_all_recorded(view):
         view = replace(view, horizon=replace(view.horizon, seen_at=None))
+    key = "first difference", mode, view.as_of, view.seen_at
+    return unchanged(view.connection, view.owner, key, (EPISODES,), lambda: _first_difference(view, mode))
+
+
+def _first_difference(view: View, mode: Mode) -> datetime | None:
     connection, values = view.connection, parameters(view.owner, view.horizon, mode=mode)
     later = connection.execute(_LATER_VERSIONS if view.seen_at is None else _LATER_RECORDS, values)
     ids = [episode_id for episode_id, first_known_at in later if first_known_at <= view.as_of]

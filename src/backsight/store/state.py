@@ -3,12 +3,22 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from backsight.core.memory.affective import EquityFact, EquityPoint, TransferFact, equity_fact
 from backsight.store.decisions import DECISIONS
 from backsight.store.mapping import OWNER, Noun, noun
-from backsight.store.reading import fetch, fetch_one, known, owned, within
+from backsight.store.reading import (
+    OWNED,
+    fetch,
+    fetch_one,
+    known,
+    owned,
+    parameters,
+    prepared_known,
+    prepared_within,
+    within,
+)
 from backsight.store.trades import FILLS
 from backsight.store.view import View
 
@@ -51,17 +61,20 @@ def first_reading(view: View, account_id: str) -> tuple[datetime, float] | None:
     return min(((row.at, row.equity) for row in rows if row is not None), default=None)
 
 
+_P = EQUITY.table.c
+_TRANSFERS = (
+    prepared_known(FILLS, ("at", "amount"), lambda c: [c.account_id == bindparam("account"), c.kind == "transfer"]),
+    select(_P.at, _P.transfer).where(
+        _P.owner_id == OWNED, _P.account_id == bindparam("account"), _P.transfer != 0.0, *prepared_within(EQUITY)
+    ),
+)
+
+
 def transfers(view: View, account_id: str) -> list[tuple[datetime, float]]:
     """The instants and amounts of all money paid in and out, in order."""
-    fills = known(
-        FILLS, view.owner, view.horizon, lambda c: [c.account_id == account_id, c.kind == "transfer"]
-    ).subquery()
-    c = EQUITY.table.c
-    points = select(c.at, c.transfer).where(
-        c[OWNER] == view.owner, c.account_id == account_id, c.transfer != 0.0, *within(EQUITY, view.horizon)
-    )
-    by_fills = view.connection.execute(select(fills.c.at, fills.c.amount)).all()
-    return sorted((at, amount) for at, amount in [*by_fills, *view.connection.execute(points)])
+    values = parameters(view.owner, view.horizon, account=account_id)
+    rows = (row for statement in _TRANSFERS for row in view.connection.execute(statement, values))
+    return sorted((at, amount) for at, amount in rows)
 
 
 def readings(view: View, account_id: str, *, since: datetime, until: datetime) -> list[tuple[datetime, float]]:

@@ -1,6 +1,7 @@
 """Daily returns and their ratios equal those of empyrical, and the equity by day equals a plain loop."""
 
 from datetime import date
+from random import Random
 
 import empyrical
 import numpy as np
@@ -17,6 +18,7 @@ from backsight.core.trades.daily_returns import (
     day_number,
     deflated_sharpe,
     equity_curve,
+    sum_by_day,
 )
 from backsight.core.trades.figures import DAY
 
@@ -45,6 +47,19 @@ def test_ratios_equal_those_of_empyrical(returns: list[float]) -> None:
         assert series.sortino == pytest.approx(float(expected), rel=1e-9)
     worst = float(empyrical.max_drawdown(pandas.Series(series.returns)))
     assert (0.0 if series.drawdown is None else series.drawdown.share) == pytest.approx(-worst, abs=1e-12)
+
+
+AMOUNTS = st.tuples(st.sampled_from((-90_000, 0, 1, 2, 90_000)), st.sampled_from((1e16, 1.0, 0.1, -0.3, -1e16)))
+
+
+@settings(max_examples=60)
+@given(st.lists(AMOUNTS, max_size=30), st.randoms(use_true_random=False))
+def test_sums_by_day_do_not_depend_on_the_order_of_the_amounts(amounts: list[tuple[int, float]], rng: Random) -> None:
+    by_day = {day: np.array(sorted(amount for on, amount in amounts if on == day)) for day, _ in sorted(amounts)}
+    expected = [(MONDAY + day, float(np.add.reduceat(each, [0])[0])) for day, each in by_day.items()]
+    rng.shuffle(amounts)
+    days, sums = sum_by_day(flow(*amounts).at, flow(*amounts).amount)
+    assert list(zip(days.tolist(), sums.tolist(), strict=True)) == expected
 
 
 def test_a_drawdown_has_the_dates_of_its_peak_trough_and_recovery() -> None:

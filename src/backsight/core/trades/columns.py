@@ -264,15 +264,17 @@ def trades_in_arms(columns: ClosedTradeColumns, rows: Integers) -> list[ClosedTr
     ]
 
 
+def order_of_codes(codes: Integers, count: int) -> Integers:
+    """The stable order of codes from 0 up to a count; NumPy sorts 16-bit integers by radix, much faster than others."""
+    return np.argsort(codes.astype(np.uint16) if count <= 2**16 else codes, kind="stable")
+
+
 def tallies(columns: ClosedTradeColumns, rows: Integers) -> dict[str, Tally]:
     """The tally of some trades by deployment; the sums are exact, so that the order of the trades does not matter."""
     names = sorted({group.deployment_id for group in columns.groups})
     place = {name: number for number, name in enumerate(names)}
-    deployment = np.array(
-        [place[group.deployment_id] for group in columns.groups], np.int16 if len(names) < 2**15 else np.int64
-    )
-    by_row = deployment[columns.group[rows]]
-    order = np.argsort(by_row, kind="stable")
+    by_row = np.array([place[group.deployment_id] for group in columns.groups], np.int64)[columns.group[rows]]
+    order = order_of_codes(by_row, len(names))
     ends = np.cumsum(np.bincount(by_row, minlength=len(names)))[:-1]
     parts = np.split(rows[order], ends) if len(rows) else []
     return {name: _tally(columns, part) for name, part in zip(names, parts, strict=False) if len(part)}

@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from backsight.core.trades.columns import Floats, Integers
+from backsight.core.trades.columns import Floats, Integers, order_of_codes
 from backsight.core.trades.figures import DAY, EPOCH_WEEKDAY
 from backsight.core.trades.performance import Drawdown, EquityDay
 
@@ -40,7 +40,7 @@ class MoneyFlow:
         return sum_by_day(self.at, self.amount)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AccountEquity:
     """What is known of an account's equity: one reading, all results of closed trades, and all transfers."""
 
@@ -50,7 +50,7 @@ class AccountEquity:
     closes: MoneyFlow
     transfers: MoneyFlow
 
-    @property
+    @cached_property
     def first(self) -> float:
         """The equity before all closes and transfers, which those up to the reading imply."""
         flows = (self.closes, self.transfers)
@@ -158,10 +158,15 @@ def probability_above(threshold: float, *, ratio: float, days: int, skewness: fl
 
 def sum_by_day(at: Integers, amounts: Floats) -> tuple[Integers, Floats]:
     """The days with an amount, in order, and the sum of each; equal whatever the order of the amounts."""
+    if not len(at):
+        return np.empty(0, np.int64), np.empty(0)
     days = at // DAY
-    order = np.lexsort((amounts, days))
-    distinct, starts = np.unique(days[order], return_index=True)
-    return distinct, np.add.reduceat(amounts[order], starts) if len(starts) else np.empty(0)
+    first = int(days.min())
+    by_amount = np.argsort(amounts)
+    order = by_amount[order_of_codes(days[by_amount] - first, int(days.max()) - first + 1)]
+    ordered = days[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return ordered[starts], np.add.reduceat(amounts[order], starts)
 
 
 def equity_days(accounts: Sequence[AccountEquity], first: int, last: int) -> tuple[Floats, Floats, Floats]:

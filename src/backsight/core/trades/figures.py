@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.statistics import Moments, rate_bounds
-from backsight.core.trades.columns import UNKNOWN_INSTANT, ClosedTradeColumns, Floats, Integers, converted_pnl
+from backsight.core.trades.columns import (
+    UNKNOWN_INSTANT,
+    ClosedTradeColumns,
+    Floats,
+    Integers,
+    converted_pnl,
+    order_of_codes,
+)
 from backsight.core.trades.performance import Category, FiguresOfGroup, MeanFigure, ResultFigures
 
 LEVEL = 0.9
@@ -98,7 +105,7 @@ def rows_by_label(
     if category == "tag":
         return _rows_by_tag(columns, rows)
     codes, labels = _coded_labels(columns, rows, category, names)
-    order = np.argsort(codes, kind="stable")
+    order = order_of_codes(codes, len(labels))
     counts = np.bincount(codes, minlength=len(labels))
     parts = np.split(rows[order], np.cumsum(counts)[:-1]) if len(labels) else []
     return {label: part for label, part in zip(labels, parts, strict=True) if len(part)}
