@@ -12,7 +12,6 @@ words with the rights of the tables' owner and compares the owner itself.
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, text
-from sqlalchemy.dialects import postgresql
 
 from backsight.core.errors import Refused
 
@@ -158,6 +157,8 @@ _VECTOR_TABLES = text(
 
 def quoted(name: str) -> str:
     """A name as an SQL identifier."""
+    from sqlalchemy.dialects import postgresql  # slow to import, and only a new store on PostgreSQL needs it
+
     return postgresql.dialect().identifier_preparer.quote_identifier(name)  # type: ignore[no-untyped-call]
 
 
