@@ -75,7 +75,8 @@ def _converted(value: object) -> object:
     """The JSON type for an instant, a date, a dataclass or a mapping; the values inside are not converted."""
     if isinstance(value, datetime):
         return format_instant(value)
-    names = _field_names(type(value))
+    of: type[Any] = type(value)
+    names = _field_names(of)  # type: ignore[arg-type, unused-ignore]
     if names is not None:
         return {name: getattr(value, name) for name in names}
     if isinstance(value, date):

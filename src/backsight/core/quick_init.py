@@ -31,13 +31,15 @@ def quick_init(of: type[T]) -> type[T]:
     if not all(field.init and field.kw_only for field in own) or hasattr(of, "__post_init__"):
         raise TypeError(f"{of.__name__} does more in __init__ than set keyword-only fields")
 
-    @wraps(of.__init__)
+    made: Any = of
+
+    @wraps(made.__init__)
     def init_at_first(self: T, **values: Any) -> None:
         # Compiled for the first instance and not at import: most programs make instances of few classes.
-        of.__init__ = _init(own)  # type: ignore[misc]
-        of.__init__(self, **values)
+        made.__init__ = _init(own)
+        made.__init__(self, **values)
 
-    of.__init__ = init_at_first  # type: ignore[misc]
+    made.__init__ = init_at_first
     return of
 
 

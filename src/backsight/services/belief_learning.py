@@ -227,7 +227,8 @@ def _subtract_days(transaction: Transaction, owner: str, mode: Mode, episodes: S
 def rebuild_beliefs(transaction: Transaction, owner: str, mode: Mode) -> BeliefRecords:
     """Learn all episodes of a mode again and replace its rows."""
     connection = transaction.connection
-    records = beliefs_at(everything(connection, owner), mode)
+    trades = stored_memories.current_teaching_trades(connection, owner, mode=mode)
+    records = _learn_all(everything(connection, owner), mode, trades)
     stored.clear_evidence(connection, owner, mode)
     for noun in (stored.BELIEFS, stored.CELLS, stored.CELL_CHECKPOINTS, stored.DAYS):
         stored.clear(connection, noun, owner, mode=mode)
@@ -244,8 +245,20 @@ def beliefs_at(
     view: View, mode: Mode, *, weighting: Weighting = "count", keep_cells: Mapping[int, Place] | None = None
 ) -> BeliefRecords:
     """Learn the beliefs of a mode from the episodes, statements and retirements that a view shows."""
+    trades = stored_memories.teaching_trades(view, mode=mode)
+    return _learn_all(view, mode, trades, weighting=weighting, keep_cells=keep_cells)
+
+
+def _learn_all(
+    view: View,
+    mode: Mode,
+    trades: Sequence[Episode],
+    *,
+    weighting: Weighting = "count",
+    keep_cells: Mapping[int, Place] | None = None,
+) -> BeliefRecords:
     return learn_beliefs(
-        stored_memories.teaching_trades(view, mode=mode),
+        trades,
         owner_id=view.owner,
         mode=mode,
         stated=stored.stated_beliefs(view, mode),

@@ -352,15 +352,16 @@ def _write_episode(transaction: Transaction, episode: Episode) -> tuple[_Episode
 
 def _assign_places(connection: Connection, episodes: Iterable[Episode], last_places: _Places) -> list[Episode]:
     """New episodes in teaching order, each with its number among the episodes of its instant."""
+    ordered = sorted(episodes, key=lambda each: each.known_at)
     next_numbers: dict[tuple[Mode, datetime], int] = {}
+    for (owner, mode), last in last_places.items():
+        own = {each.known_at for each in ordered if each.mode == mode}
+        taken = {at for at in own if last is not None and last[0] >= at}
+        stored_numbers = stored_memories.next_sequences(connection, owner, mode, taken)
+        next_numbers |= {(mode, at): stored_numbers.get(at, 0) for at in own}
     placed: list[Episode] = []
-    for episode in sorted(episodes, key=lambda each: each.known_at):
-        instant, last = (episode.mode, episode.known_at), last_places[episode.owner_id, episode.mode]
-        if instant not in next_numbers:
-            is_taken = last is not None and last[0] >= episode.known_at
-            next_numbers[instant] = (
-                stored_memories.next_sequence(connection, episode.owner_id, *instant) if is_taken else 0
-            )
+    for episode in ordered:
+        instant = episode.mode, episode.known_at
         number = next_numbers[instant]
         if (episode.first_known_at, episode.sequence) != (episode.known_at, number):
             episode = replace(episode, first_known_at=episode.known_at, sequence=number)

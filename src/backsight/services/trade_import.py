@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ from backsight.store.state import EQUITY
 from backsight.store.transaction import Transaction
 from backsight.store.view import everything
 
-ROWS_IN_PART = 10_000
+ROWS_IN_PART = 5_000
 """Rows that are stored and learned at once; more take more memory, fewer read the same cells more often."""
 SHARED_TEXTS = ("symbol", "market_context", "reflection", "reason", "exit_reason")
 """Arguments that are often alike in many rows; equal texts are one object, so that a large file takes less memory."""
@@ -320,7 +321,7 @@ def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any], point_v
         if arguments.get(name) is not None:
             arguments[name] = sys.intern(arguments[name])
     arguments["context"] = arguments["context"] or ContextVector()
-    arguments["tags"] = tuple(map(sys.intern, arguments["tags"]))
+    arguments["tags"] = _shared(tuple(map(sys.intern, arguments["tags"])))
     return ReportRow(
         number=row.number,
         report=checked_report(
@@ -333,6 +334,12 @@ def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any], point_v
         trade_id=reported_trade_id(ctx.owner, key, request_digest),
         request_digest=request_digest,
     )
+
+
+@lru_cache(maxsize=256)
+def _shared(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags; equal tags of many rows are one object."""
+    return tags
 
 
 def _deployment_of_row(transaction: Transaction, ctx: Context, source: Source, row: ReportRow) -> Deployment:

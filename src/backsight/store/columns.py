@@ -55,7 +55,7 @@ class Images(ImageCache[Columns]):
     def differing_ids(self, first: Columns, second: Columns) -> list[str]:
         return differing_ids(first, second)
 
-    def pack(self, columns: Columns, *, label: str) -> Iterator[bytes]:
+    def pack(self, columns: Columns, *, label: str) -> Iterator[bytes | memoryview]:
         return pack_columns(columns, label=label)
 
     def unpack(self, content: bytes) -> Columns:

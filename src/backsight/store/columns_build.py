@@ -14,7 +14,7 @@ from backsight.core.recall.arrays.columns import EpisodeRows, micros
 from backsight.store.mapping import PlainText, TextTuple, UtcInstant
 from backsight.store.reading import Columns as TableColumns
 
-ROWS_AT_ONCE = 20_000
+ROWS_AT_ONCE = 5_000
 INSTANTS = ("known_at", "recorded_at", "ended_at")
 
 

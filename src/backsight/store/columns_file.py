@@ -34,7 +34,7 @@ ALIGNMENT = 64
 """Arrays start at multiples of this many bytes, which the processor reads faster."""
 
 
-def pack_columns(columns: Columns, *, label: str) -> Iterator[bytes]:
+def pack_columns(columns: Columns, *, label: str) -> Iterator[bytes | memoryview]:
     """The content of the file, part by part; no other thread may update the columns meanwhile."""
     arrays = {**{name: getattr(columns, name) for name in COLUMN_TYPES}, "words": columns.words}
     vocabulary = columns.vocabulary
@@ -50,7 +50,7 @@ def pack_columns(columns: Columns, *, label: str) -> Iterator[bytes]:
 
 def pack_arrays(
     file_format: bytes, arrays: Mapping[str, Array], head: Mapping[str, object], *, label: str
-) -> Iterator[bytes]:
+) -> Iterator[bytes | memoryview]:
     """The content of a file of arrays and of a head, which is any JSON object."""
     described = {**head, "arrays": [[name, array.dtype.str, len(array)] for name, array in arrays.items()]}
     head_text = canonical_json(described).encode()
@@ -58,8 +58,9 @@ def pack_arrays(
     padded_label = label.encode().ljust(LABEL_BYTES)
     if len(padded_label) > LABEL_BYTES:
         raise Invalid(f"longer than {LABEL_BYTES} bytes; give a shorter label", field="label")
-    parts = [padded_label, len(head_text).to_bytes(LENGTH_BYTES) + head_text]
-    parts += [_padded(array.tobytes()) for array in arrays.values()]
+    parts: list[bytes | memoryview] = [padded_label, len(head_text).to_bytes(LENGTH_BYTES) + head_text]
+    for array in arrays.values():
+        parts += [np.ascontiguousarray(array).data, bytes(-array.nbytes % ALIGNMENT)]
     checksum = hashlib.sha256()
     for part in parts:
         checksum.update(part)
@@ -111,10 +112,6 @@ def unpack_arrays(file_format: bytes, content: bytes) -> tuple[dict[str, Array],
         arrays[name] = np.frombuffer(body, kind, count, start)
         start += arrays[name].nbytes + -arrays[name].nbytes % ALIGNMENT
     return arrays, head
-
-
-def _padded(part: bytes) -> bytes:
-    return part + bytes(-len(part) % ALIGNMENT)
 
 
 def _vocabulary(groups: Sequence[Sequence[object]], tags: Sequence[Sequence[str]], words: Sequence[str]) -> Vocabulary:

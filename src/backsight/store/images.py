@@ -127,7 +127,7 @@ class ImageCache(ABC, Generic[C]):
         """The ids of rows that differ."""
 
     @abstractmethod
-    def pack(self, columns: C, *, label: str) -> Iterator[bytes]:
+    def pack(self, columns: C, *, label: str) -> Iterator[bytes | memoryview]:
         """The content of the file."""
 
     @abstractmethod

@@ -112,7 +112,13 @@ class TextTuple(TypeDecorator[tuple[str, ...]]):
     def process_result_value(self, value: Any, dialect: Dialect) -> tuple[str, ...] | None:
         if value is None:
             return None
-        return tuple(json.loads(decompress_text(value) if self.compressed else value))
+        return tuple(json.loads(decompress_text(value))) if self.compressed else _texts_of(value)
+
+
+@lru_cache(maxsize=256)
+def _texts_of(array: str) -> tuple[str, ...]:
+    """The texts of a JSON array; cached, because the same labels come again and again."""
+    return tuple(json.loads(array))
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,10 +210,11 @@ _TAUGHT = select(_E.first_known_at, _E.sequence, _E.id).where(
     _E.owner_id == OWNED, _E.mode == bindparam("mode"), _E.kind == literal_column("'trade'")
 )
 _LAST_TAUGHT = _TAUGHT.order_by(_E.first_known_at.desc(), _E.sequence.desc(), _E.id.desc()).limit(1)
-_LAST_OF_INSTANT = (
-    select(func.max(_E.sequence))
+_LAST_OF_INSTANTS = (
+    select(_E.first_known_at, func.max(_E.sequence))
     .where(_E.owner_id == OWNED, _E.mode == bindparam("mode"))
-    .where(_E.first_known_at == bindparam("at", type_=_E.first_known_at.type))
+    .where(_E.first_known_at.in_(bindparam("instants", expanding=True)))
+    .group_by(_E.first_known_at)
 )
 
 
@@ -286,10 +287,15 @@ def has_trades_since(connection: Connection, owner: str, mode: Mode, since: date
     return len(connection.execute(_COUNT_AFTER, values).all()) == at_least
 
 
-def next_sequence(connection: Connection, owner: str, mode: Mode, at: datetime) -> int:
-    """The number of the next episode of an instant."""
-    last = connection.execute(_LAST_OF_INSTANT, parameters(owner, mode=mode, at=at)).scalar()
-    return 0 if last is None else last + 1
+def next_sequences(
+    connection: Connection, owner: str, mode: Mode, instants: Collection[datetime]
+) -> dict[datetime, int]:
+    """The numbers of the next episodes of some instants, where there are episodes already."""
+    numbers: dict[datetime, int] = {}
+    for batch in in_batches(instants):
+        for at, last in connection.execute(_LAST_OF_INSTANTS, parameters(owner, mode=mode, instants=batch)):
+            numbers[at] = last + 1
+    return numbers
 
 
 def teaching_trades(view: View, **equal: str | None) -> list[Episode]:

@@ -1,6 +1,7 @@
 """Conditions and helpers that all queries share: one owner's rows, up to the horizon."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -24,7 +25,7 @@ from backsight.core.instants import Horizon
 from backsight.store.mapping import OWNER, REPLACED_KNOWN, REPLACED_RECORDED, Noun, UtcInstant
 
 T = TypeVar("T")
-Key = TypeVar("Key", int, str)
+Key = TypeVar("Key", int, str, datetime)
 BATCH = 500
 """Keys per statement: fewer than the parameter limit of either database."""
 Columns = ReadOnlyColumnCollection[str, Any]

@@ -100,7 +100,7 @@ class TradeImages(ImageCache[ClosedTradeColumns]):
     def differing_ids(self, first: ClosedTradeColumns, second: ClosedTradeColumns) -> list[str]:
         return differing_trades(first, second)
 
-    def pack(self, columns: ClosedTradeColumns, *, label: str) -> Iterator[bytes]:
+    def pack(self, columns: ClosedTradeColumns, *, label: str) -> Iterator[bytes | memoryview]:
         labels = {"groups": columns.groups, "entries": columns.entries}
         return pack_arrays(FILE_FORMAT, columns.arrays(), labels, label=label)
 

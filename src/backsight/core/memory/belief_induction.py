@@ -406,6 +406,8 @@ class _BeliefLearner:
         level = level_of_look(builder.tally.n, cells=self._cells_by_width[domain.width])
         if least_p(builder.counts(), strategy.counts()) >= level:
             return  # without reading any days
+        if any(other.source == "induced" and _is_live(other, at=at) for other in self._beliefs_on(domain)):
+            return  # whatever the test finds, a live belief prevents another one
         self._read_days([builder, strategy, *wider_cells])
         cell, whole = builder.whole(), strategy.whole()
         test = difference(cell, whole)
