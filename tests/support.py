@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime, timedelta
 from io import StringIO
@@ -37,6 +37,17 @@ from backsight.testing.runners import FakeRunner
 POSTGRES = "TEST_POSTGRES_URL"
 """The environment variable with the URL of the PostgreSQL server of this test run."""
 _counter = itertools.count()
+
+
+@contextmanager
+def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A program that ends with its test: if the test fails it is killed, while `with Popen` would wait for its end."""
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+            process.wait(timeout=60)
+        finally:
+            process.kill()
 
 
 def fresh_postgres() -> str:

@@ -79,7 +79,7 @@ def test_an_import_names_doubtful_results_by_symbol(memory: Memory, tmp_path: Pa
         "ES,long,5000,5020,1,1000,0,2026-06-02T10:00:00Z",
     ]
     path = tmp_path / "trades.csv"
-    path.write_text("\n".join(["symbol,direction,entry_price,exit_price,size,pnl,fees,closed_at", *rows]))
+    path.write_text("\n".join(["symbol,direction,entry_price,exit_price,size,pnl,fees,closed_at", *rows, ""]))
     imported = memory.import_trades(path=str(path), strategy_name="Fade", mode="paper")
     assert imported.added == 3
     assert imported.notes == (f"2 doubtful results of ES, first in row 2: {DOUBT}",)

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from backsight.surfaces.main import program
+from support import started
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_a_long_line_is_shown_in_part(folder: Path) -> None:
 def test_a_workspace_is_watched_until_stopped(folder: Path) -> None:
     assert run("init").exit_code == 0
     program = [str(Path(sys.executable).parent / "backsight"), "watch", "--every", "2"]  # if a change is not noticed
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as watching:
+    with started(program, stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
         assert watching.stdout.readline() == "8 documents, 8 chunks; read 8, removed 0, to be embedded 0\n"
         (folder / "journal/2026-06-04.md").write_text("# Thursday\n\nThe bridge fell (E1042).\n")

@@ -17,6 +17,7 @@ from backsight.surfaces import http_server
 from backsight.surfaces.rest import path_of
 from backsight.testing import T0, FakeClock, a_trade_call
 from parity.surfaces import owner_token, served
+from support import started
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_the_log_has_neither_keys_nor_arguments(store: str) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_the_server_stops_on_a_signal(store: str, number: signal.Signals, code: int) -> None:
     command = [sys.executable, "-m", "backsight", "--url", store, "serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = server.stdout.readline().split()[1].partition("/sign-in")[0]
         transport = httpx.HTTPTransport(retries=20)

@@ -21,7 +21,7 @@ from backsight.surfaces.mcp_tools import tools_for
 from backsight.testing import T0, FakeClock, a_trade_call
 from parity.arguments import EVERY_ARGUMENT
 from parity.surfaces import SURFACES, mcp_client, owner_token, served
-from support import dump
+from support import dump, started
 
 
 def ask(audience: str, store: str, calls: list[tuple[str, dict[str, Any]]]) -> tuple[Any, list[Any]]:
@@ -156,7 +156,7 @@ def test_an_http_server_can_serve_one_audience_that_has_a_key(store: str) -> Non
         token = memory.create_key(name="coach", audience="coach").token
 
     command = [sys.executable, "-m", "backsight", "--url", store, "mcp", "--http", "--port", "0", "--audience", "coach"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with started(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = server.stdout.readline().split()[-1]
         assert anyio.run(tools, address) == set(tools_for("coach")) - DOCUMENT_TOOLS
@@ -178,7 +178,7 @@ def test_an_invalid_message_does_not_end_the_server(store: str) -> None:
         json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": request}).encode(),
     ]
     command = [sys.executable, "-m", "backsight", "--url", store, "mcp"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write(b"\n".join(lines) + b"\n")

@@ -13,7 +13,7 @@ from backsight.memory import OPERATIONS, open_memory
 from backsight.surfaces.rest import path_of
 from backsight.testing import a_trade_call
 from store.test_row_security import application_url
-from support import fresh_postgres
+from support import fresh_postgres, started
 
 TRADES = 60
 
@@ -21,7 +21,7 @@ TRADES = 60
 @contextmanager
 def serving(url: str) -> Iterator[httpx.Client]:
     command = [sys.executable, "-m", "backsight", "--url", url, "serve", "--port", "0", "--no-log"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with started(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = server.stdout.readline().split()[1].partition("/sign-in")[0]
         with httpx.Client(base_url=address, timeout=120, transport=httpx.HTTPTransport(retries=20)) as client:

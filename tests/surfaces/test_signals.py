@@ -11,6 +11,7 @@ import pytest
 
 from backsight.memory import open_memory
 from backsight.testing import a_trade_call
+from support import started
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -38,7 +39,7 @@ def test_mcp_over_standard_input_ends_while_its_client_is_connected(
     store: str, number: signal.Signals, code: int
 ) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*PROGRAM, "--url", store, "mcp"], **pipes, text=True) as server:  # type: ignore[call-overload]
+    with started([*PROGRAM, "--url", store, "mcp"], **pipes, text=True) as server:
         server.stdin.write(json.dumps(HELLO) + "\n")
         server.stdin.flush()
         assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "backsight"
@@ -55,8 +56,8 @@ def test_watch_ends_on_a_signal(store: str, tmp_path: Path, number: signal.Signa
     environment = {**os.environ, "BACKSIGHT_WORKSPACE": str(tmp_path / "documents"), "PYTHONUNBUFFERED": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [*PROGRAM, "--url", store, "watch"]
-    with subprocess.Popen(command, **pipes, env=environment, text=True) as watcher:  # type: ignore[call-overload]
-        assert watcher.stdout.readline().startswith("1 documents")
+    with started(command, **pipes, env=environment, text=True) as watcher:
+        assert watcher.stdout.readline().startswith("1 document, 1 chunk;")
         watcher.send_signal(number)
         assert watcher.wait(timeout=60) in (0, 130)
         assert "Traceback" not in watcher.stderr.read()

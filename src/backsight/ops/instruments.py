@@ -78,11 +78,12 @@ def save_instrument(
         if not is_same:
             transaction.revise(stored.INSTRUMENTS, instrument)
         revaluation = revalue(transaction, former, instrument, at=ctx.now)
+        replayed = not transaction.changes
     return SavedInstrument(
         instrument=former if is_same and former is not None else instrument,
         revaluation=revaluation,
         message=_in_words(revaluation),
-        replayed=is_same and not transaction.changes,
+        replayed=replayed,
     )
 
 
