@@ -40,6 +40,9 @@ def test_mcp_over_standard_input_ends_while_its_client_is_connected(
 ) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started([*PROGRAM, "--url", store, "mcp"], **pipes, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
         server.stdin.write(json.dumps(HELLO) + "\n")
         server.stdin.flush()
         assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "backsight"
@@ -57,6 +60,8 @@ def test_watch_ends_on_a_signal(store: str, tmp_path: Path, number: signal.Signa
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [*PROGRAM, "--url", store, "watch"]
     with started(command, **pipes, env=environment, text=True) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stderr is not None
         assert watcher.stdout.readline().startswith("1 document, 1 chunk;")
         watcher.send_signal(number)
         assert watcher.wait(timeout=60) in (0, 130)
