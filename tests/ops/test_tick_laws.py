@@ -317,8 +317,15 @@ def looks_at(desk: Desk24, trip: RoundTrip) -> Iterator[tuple[datetime, Position
             (after, trip.opened_at <= when and (trip.closed_at is None or when < max(trip.closed_at, later))),
         ):
             position = snapshot.portfolio.by_key().get(trip.position_key)
-            if position is not None and is_of and position.direction == trip.direction:
+            if position is None or position.direction != trip.direction:
+                continue
+            if is_of or (snapshot is after and when == trip.closed_at and has_cost(position, trip)):
                 yield when, position
+
+
+def has_cost(position: Position, trip: RoundTrip) -> bool:
+    """Whether a position has the average price of a trade: one that ends after a tick, at its instant, does."""
+    return position.average_price == pytest.approx(trip.average_cost)
 
 
 def check_with_all_fills(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> None:
