@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from browser_support import signed_in
 
@@ -174,6 +174,28 @@ def test_brushing_filters_the_table(page: Page, demo_url: str) -> None:
         page.mouse.up()
     page.wait_for_url(re.compile("mae_r_from"))
     assert page.locator("#table tbody tr").count() < before
+
+
+@pytest.mark.parametrize("late", ["the older", "the newer"])
+def test_of_two_answers_that_of_the_last_question_is_shown(page: Page, demo_url: str, late: str) -> None:
+    page.goto(demo_url + "/trades?result=lost&order=worst")
+    row = page.locator("#table tbody a").first
+    worst = row.get_attribute("href") or "none"
+    page.goto(demo_url + "/trades")
+    waiting: list[Route] = []
+    page.route(re.compile("fragment=table"), lambda route: waiting.append(route))  # a built-in method is refused
+    for field, value in (("result", "lost"), ("order", "worst")):
+        page.locator(f"select[name={field}]").select_option(value)
+    for _ in range(500):
+        if len(waiting) == 2:
+            break
+        page.wait_for_timeout(20)
+    for route in waiting if late == "the newer" else reversed(waiting):
+        with page.expect_response(re.compile("fragment=table")):
+            route.continue_()
+        page.wait_for_timeout(200)
+    expect(row).to_have_attribute("href", re.compile(worst.partition("?")[0]))
+    page.wait_for_url(re.compile("order=worst"))
 
 
 def test_wheel_and_drag_zoom_into_the_bars(page: Page, demo_url: str) -> None:

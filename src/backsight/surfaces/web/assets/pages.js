@@ -16,22 +16,31 @@ export function read(address) {
   });
 }
 
-/** Replace a part of the page by the same part of another address; the whole page where that fails. */
+const turns = new Map(); // how often each part was asked for
+
+/**
+ * Replace a part of the page by the same part of another address; the whole page where that fails. Answers may come in
+ * another order than they were asked for: only the one that was asked for last is shown.
+ */
 export async function swap(name, address, { remember = true } = {}) {
-  const target = document.querySelector(`[data-fragment="${name}"]`);
+  const part = () => document.querySelector(`[data-fragment="${name}"]`);
   const from = new URL(address, location.href);
   from.searchParams.set("fragment", name);
-  target.setAttribute("aria-busy", "true");
+  const turn = (turns.get(name) ?? 0) + 1;
+  turns.set(name, turn);
+  part().setAttribute("aria-busy", "true");
   try {
     const answer = (await read(from)).querySelector(`[data-fragment="${name}"]`);
+    if (turns.get(name) !== turn) return null;
     if (!answer) throw new Error("no such part");
-    target.replaceWith(document.adoptNode(answer));
+    part().replaceWith(document.adoptNode(answer));
     prepare(answer);
     if (remember) history.pushState(null, "", address);
     return answer;
   } catch {
+    if (turns.get(name) !== turn) return null;
     if (remember) location.assign(address);
-    target.removeAttribute("aria-busy");
+    part().removeAttribute("aria-busy");
     return null;
   }
 }
