@@ -25,6 +25,8 @@ from backsight.surfaces.mcp_tools import output_schema
 from backsight.testing import T0, FakeClock, a_trade_call
 
 HOUR = timedelta(hours=1)
+AFTERWARDS = demo.START + timedelta(days=demo.DAYS + 1)
+"""A day on which the demo's deployment is shown its memory."""
 DEPLOYED = {"deployment": demo.DEPLOYMENT}
 SYMBOL = {"symbol": demo.SYMBOL}
 STRATEGY = {"strategy_name": demo.STRATEGY}
@@ -78,7 +80,7 @@ def demo_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     """Six weeks of the demo with a decision every hour: 26 trades, so that lists have more than one page."""
     path = tmp_path_factory.mktemp("demo") / "store.db"
     fill_demo(path, days=42)
-    with open_memory(f"sqlite:///{path}") as memory:
+    with open_memory(f"sqlite:///{path}", clock=FakeClock(AFTERWARDS)) as memory:
         yield memory
 
 
@@ -106,7 +108,7 @@ def test_an_answer_on_the_demos_store_is_below_its_ceiling(
 @pytest.mark.slow
 def test_the_answers_on_the_demos_year_are_below_their_ceilings(tmp_path: Path) -> None:
     fill_demo(tmp_path / "store.db", days=demo.DAYS)
-    with open_memory(f"sqlite:///{tmp_path}/store.db") as memory:
+    with open_memory(f"sqlite:///{tmp_path}/store.db", clock=FakeClock(AFTERWARDS)) as memory:
         for name, arguments in QUERIES:
             assert_fits(memory, name, arguments)
         assert "Cut" not in assert_fits(memory, "list_trades", {})

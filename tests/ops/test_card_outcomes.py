@@ -9,7 +9,9 @@ from backsight.core.agents.outcomes import state_at
 from backsight.core.decision import Verdict
 from backsight.core.errors import Refused
 from backsight.core.market import Bar
+from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory
+from backsight.services.holdout import withholds_memory
 from backsight.store.outcomes import outcomes_of
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from support import deployed
@@ -208,3 +210,20 @@ def test_the_prompt_reviews_decisions_only_where_the_owner_wants_it(memory: Memo
 def test_nothing_to_review_says_what_would_be(memory: Memory) -> None:
     deployed(memory)
     assert "record_run" in memory.get_my_decisions(**AGENT).message
+
+
+def test_on_a_holdout_day_a_review_says_that_memory_is_withheld(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    deployment = memory.deploy(
+        strategy_name="VolBreakout", account="main", name="half", memory=MemoryOverrides(holdout=0.5)
+    ).deployment
+    memory.record_run(
+        deployment="half", prompt="Look.", output="o", card_type="trade_decision", result=CARD | {"decision": "WAIT"}
+    )
+    while not withholds_memory(deployment, clock.now()):
+        clock.advance(days=1)
+    review = memory.get_my_decisions(deployment="half")
+    assert (review.lines, review.tally.resolved) == ((), 0)
+    assert review.message.startswith("Memory is withheld today")
+    assert "give as_of" in review.message
+    assert len(memory.get_my_decisions(deployment="half", as_of=clock.now()).lines) == 1

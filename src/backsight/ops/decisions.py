@@ -40,7 +40,7 @@ from backsight.services.agent_runs import release_interrupted
 from backsight.services.calls import price_contradiction
 from backsight.services.card_outcomes import read_states, settle, write_states
 from backsight.services.context import Context
-from backsight.services.decision_review import review_decisions
+from backsight.services.decision_review import NOTHING_TO_REVIEW, review_decisions
 from backsight.services.deployments import chosen_deployment, deployment_named
 from backsight.services.holdout import READ_ANYWAY, WITHHELD, withholds_memory
 from backsight.services.id_prefixes import whole_episode_id
@@ -200,13 +200,15 @@ def get_my_decisions(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         target, notes = chosen_deployment(view, deployment)
-        if as_of is None and withholds_memory(target, view.as_of):
-            raise Refused(f"{WITHHELD} {READ_ANYWAY}", field="deployment")
-        review = review_decisions(view, target, limit=limit)
+        is_withheld = as_of is None and withholds_memory(target, view.as_of)
+        review = NOTHING_TO_REVIEW if is_withheld else review_decisions(view, target, limit=limit)
     lines = tuple(line_of(each, now=view.as_of) for each in review.decisions)
     hint = "No decision was known then; record_run with a card, or close_tick, records one."
     tally = review.tally.sentence
-    sentences = [*notes, f"{tally[0].upper()}{tally[1:]}." if lines else hint]
+    if is_withheld:
+        sentences = [*notes, WITHHELD, READ_ANYWAY]
+    else:
+        sentences = [*notes, f"{tally[0].upper()}{tally[1:]}." if lines else hint]
     return MyDecisions(
         deployment=target.name,
         decisions=review.decisions,

@@ -31,6 +31,9 @@ class DecisionReview:
     tally: DecisionTally
 
 
+NOTHING_TO_REVIEW = DecisionReview(decisions=(), tally=tally_of([]))
+
+
 def review_decisions(view: View, deployment: Deployment, *, limit: int) -> DecisionReview:
     """The last decisions of a deployment; re-examinations are not decisions."""
     runs = stored_agents.cards(view, deployment.id, limit=READ)
