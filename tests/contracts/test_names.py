@@ -16,8 +16,8 @@ BANNED = frozenset(
 )
 PUBLIC = frozenset({"shown"})
 """Arguments of operations."""
-FIELDS = frozenset({"asked", "found", "held", "kept", "shown", "stands"})
-"""Fields of answers: they are JSON keys."""
+FIELDS = frozenset({"asked", "found", "shown"})
+"""Fields of stored JSON: the audit chain covers their names."""
 LIBRARY = frozenset({".home"})
 """Attributes of the standard library: `Path.home`."""
 MOST_PARAMETERS = 8

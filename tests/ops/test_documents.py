@@ -1057,11 +1057,11 @@ def test_a_rejected_edit_changes_nothing(memory: Memory, folder: Path) -> None:
 def test_a_new_workspace_is_laid_out_and_nothing_is_overwritten(url: str, tmp_path: Path, clock: FakeClock) -> None:
     fresh = tmp_path / "fresh"
     with opened(url, fresh, clock) as memory:
-        created = memory.init_documents().made
+        created = memory.init_documents().created
         assert "TRADING_MANUAL.md" in created
         (fresh / "SOUL.md").write_text("mine")
         again = memory.init_documents()
-    assert (again.made, set(again.kept)) == ((), set(created))
+    assert (again.created, set(again.existing)) == ((), set(created))
     assert (fresh / "SOUL.md").read_text() == "mine"
 
 

@@ -288,7 +288,7 @@ def test_the_prompt_hash_is_on_the_trade_and_the_recall_with_the_decision(memory
     assert trade.memory_arm == "shown"
     assert len(decision.recalled) == 1
     (recall,) = memory.list_recalls(decision_id=decision.id).recalls
-    assert (recall.made.asked.symbol, recall.made.candidates) == ("BTC", 1)
+    assert (recall.result.asked.symbol, recall.result.candidates) == ("BTC", 1)
 
 
 def test_lessons_are_visible_right_after_they_are_written(memory: Memory, clock: FakeClock) -> None:

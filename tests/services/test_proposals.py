@@ -161,7 +161,7 @@ def test_proposals_are_listed_with_their_status_as_of_an_instant(memory: Memory,
         assert [each.proposal.status for each in memory.list_proposals(as_of=as_of).proposals] == statuses
     assert [each.proposal.id for each in memory.list_proposals(status="accepted").proposals] == [proposal.id]
     assert memory.list_proposals(deployment=DEPLOYMENT).proposals == memory.list_proposals().proposals
-    assert all(each.stands for each in memory.list_proposals().proposals)
+    assert all(each.still_holds for each in memory.list_proposals().proposals)
 
 
 def test_a_proposal_says_when_its_pattern_no_longer_holds(memory: Memory, clock: FakeClock) -> None:
@@ -172,7 +172,7 @@ def test_a_proposal_says_when_its_pattern_no_longer_holds(memory: Memory, clock:
         won = a_trade_call(strategy_name="Fade", symbol="BTC", context_regime="ranging", pnl=400.0, pnl_r=4.0)
         memory.remember_trade(**won | times, deployment=DEPLOYMENT)
     memory.reflect(deployment=DEPLOYMENT)
-    assert not any(each.stands for each in memory.list_proposals().proposals)
+    assert not any(each.still_holds for each in memory.list_proposals().proposals)
 
 
 @pytest.mark.parametrize("name", ["accept_proposal", "reject_proposal"])

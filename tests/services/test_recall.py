@@ -38,15 +38,15 @@ def test_a_recall_is_recorded_with_the_decision_based_on_it(memory: Memory, cloc
     clock.advance(minutes=5)
     call = memory.record_decision(**CALL, recalls=[answer.recall, answer.recall]).episode
     [record] = memory.list_recalls(decision_id=call.id).recalls
-    assert record.made.candidates == 2
-    assert {part: [each.id for each in matches] for part, matches in record.made.found.items()} == {
+    assert record.result.candidates == 2
+    assert {part: [each.id for each in matches] for part, matches in record.result.found.items()} == {
         "nearest": [won, lost],
         "warnings": [lost],
         "memories": [won, lost],
     }
-    assert [each.factors for each in record.made.found["memories"]] == [each.factors for each in answer.memories]
-    assert (record.made.asked.symbol, record.made.asked.as_of, record.made.asked.seen_at) == ("XAUUSD", T0, T0)
-    assert record.made.asked.context.regime == "trending_up"
+    assert [each.factors for each in record.result.found["memories"]] == [each.factors for each in answer.memories]
+    assert (record.result.asked.symbol, record.result.asked.as_of, record.result.asked.seen_at) == ("XAUUSD", T0, T0)
+    assert record.result.asked.context.regime == "trending_up"
     assert record.recall == answer.recall
     assert memory.verify_audit().intact
 
@@ -58,7 +58,7 @@ def test_trades_recorded_after_a_recall_are_not_part_of_it(memory: Memory, clock
     remember(memory, 1)
     call = memory.record_decision(**CALL, recalls=[answer.recall]).episode
     [record] = memory.list_recalls(decision_id=call.id).recalls
-    assert [each.id for each in record.made.found["memories"]] == [first]
+    assert [each.id for each in record.result.found["memories"]] == [first]
 
 
 def test_a_tick_records_its_recalls_and_counts_them_as_retrieved(memory: Memory, clock: FakeClock) -> None:
@@ -73,7 +73,7 @@ def test_a_tick_records_its_recalls_and_counts_them_as_retrieved(memory: Memory,
         call |= {"at": clock.now(), "before": a_snapshot(at=clock.now()), "recalls": [recall, other]}
         decision = memory.close_tick(**call).decision
         assert memory.close_tick(**call).replayed
-        assert [each.made.asked.mode for each in memory.list_recalls(decision_id=decision.id).recalls] == [
+        assert [each.result.asked.mode for each in memory.list_recalls(decision_id=decision.id).recalls] == [
             "all",
             "live",
         ]

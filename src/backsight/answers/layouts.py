@@ -981,7 +981,10 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "DecisionRecalls": (
         _list("recalls", "recall", empty="No recalls are stored with this decision."),
-        Rows("recalls", columns("symbol: {made.asked.symbol} | recorded: {known_at} | >candidates: {made.candidates}")),
+        Rows(
+            "recalls",
+            columns("symbol: {result.asked.symbol} | recorded: {known_at} | >candidates: {result.candidates}"),
+        ),
         Body("recalls", "{recall}", title="recall", name="handles"),
     ),
     "SizeAdvice": (
@@ -1162,7 +1165,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows(
             "proposals",
             columns(
-                "status: {proposal.status} | kind: {proposal.kind} | still holds: {stands} | "
+                "status: {proposal.status} | kind: {proposal.kind} | still holds: {still_holds} | "
                 "statement: {proposal.statement} | id: {proposal.id:id}"
             ),
         ),
@@ -1258,8 +1261,10 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows("report.notes", columns("table | row | reason"), name="remarks"),
     ),
     "InitialFiles": (
-        Line(lambda answer: f"Created {count_of(len(answer.made), 'file')}; {len(answer.kept)} were there already."),
-        Values("", columns("created: {made} | already there: {kept}")),
+        Line(
+            lambda files: f"Created {count_of(len(files.created), 'file')}; {len(files.existing)} were there already."
+        ),
+        Values("", columns("created: {created} | already there: {existing}")),
     ),
     "ReindexResult": (
         Line("The index has {documents:count document} in {chunks:count chunk}; read {read:count file}."),

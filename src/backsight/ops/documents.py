@@ -53,8 +53,8 @@ NO_VECTORS = "Searched by words only: no document has a vector yet."
 class InitialFiles:
     """The files of a new workspace: those that were created, and those that existed and were left unchanged."""
 
-    made: tuple[str, ...]
-    kept: tuple[str, ...]
+    created: tuple[str, ...]
+    existing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class DecidedEdit:
 def init_documents(ctx: Context) -> InitialFiles:
     """Create the files of a new workspace; existing files are left unchanged."""
     created, existing = library_of(ctx).workspace.lay_out()
-    return InitialFiles(made=tuple(created), kept=tuple(existing))
+    return InitialFiles(created=tuple(created), existing=tuple(existing))
 
 
 @command()

@@ -178,7 +178,7 @@ class ProposalView:
     """A proposal, and whether its pattern or its belief still holds."""
 
     proposal: Proposal
-    stands: bool
+    still_holds: bool
     """Whether the pattern behind the proposal is still significant, or the belief behind it still credible."""
 
 
@@ -478,7 +478,7 @@ def list_proposals(
     views = [
         ProposalView(
             proposal=each,
-            stands=each.evidence in significant[each.deployment_id]
+            still_holds=each.evidence in significant[each.deployment_id]
             if each.belief_id is None
             else each.belief_id in credible,
         )

@@ -232,7 +232,7 @@ class RecallExplained:
     """The reasons for the rank of a memory, or why it was not a candidate."""
 
     explanation: Explanation
-    asked: RecallQuery
+    query: RecallQuery
 
 
 @query(audience=("trader",))
@@ -264,14 +264,14 @@ def explain_recall(
             if episode is None:
                 raise NotFound(f"no memory {memory_id[:40]!r}; give the id of an episode", field="memory_id")
             explanation = not_a_candidate(memory_id, ["it has no outcome"], session.scan().candidates)
-    return RecallExplained(explanation=explanation, asked=recall_query)
+    return RecallExplained(explanation=explanation, query=recall_query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRecall:
     """A recall that a decision was based on."""
 
-    made: RecallResult
+    result: RecallResult
     recall: str
     """The handle of the recall: pass it to explain_recall."""
     known_at: datetime
@@ -306,7 +306,7 @@ def list_recalls(
     return DecisionRecalls(
         decision_id=decision_id,
         recalls=tuple(
-            DecisionRecall(made=result, recall=encode_recall(result.asked, now=result.asked.as_of), known_at=known_at)
+            DecisionRecall(result=result, recall=encode_recall(result.asked, now=result.asked.as_of), known_at=known_at)
             for result, known_at in recalls
         ),
         thinned_before=thinned_before,

@@ -16,9 +16,9 @@ class ComparedField:
 
     name: str
     weight: float
-    asked: Value
+    query_value: Value
     """The value in the query."""
-    held: Value
+    memory_value: Value
     """The value in the memory; None if unknown. For the text, the words of the query that the memory has."""
     closeness: float
     contribution: float

@@ -168,7 +168,7 @@ def test_sim_is_explained_field_by_field() -> None:
     )
     episode = an_episode(context=context, market_context="ranges all day")
     fields = {field.name: field for field in explained([episode], episode.id, query).fields}
-    assert {name: (f.asked, f.held) for name, f in fields.items()} == {
+    assert {name: (f.query_value, f.memory_value) for name, f in fields.items()} == {
         "regime": ("ranging", "ranging"),
         "session": ("london", "asia"),
         "atr_d1": (50.0, 60.0),

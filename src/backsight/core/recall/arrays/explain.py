@@ -238,8 +238,8 @@ def _compared_fields(row: int, scorer: PlainScorer) -> tuple[ComparedField, ...]
         ComparedField(
             name=name,
             weight=weight,
-            asked=values[name][0] if name in values else getattr(situation.context, name),
-            held=values[name][1] if name in values else getattr(context, name),
+            query_value=values[name][0] if name in values else getattr(situation.context, name),
+            memory_value=values[name][1] if name in values else getattr(context, name),
             closeness=near,
             contribution=weight * near / total,
         )
@@ -306,7 +306,7 @@ def _cause(factor: FactorName, row: int, scorer: PlainScorer) -> tuple[str, str]
             result = "with a risk not known" if outcome is None else f"at {outcome_in_words(outcome)}"
             return f"it ended {result}", "had it ended as well as the best"
         case "Sim":
-            compared = sum(each.held not in (None, ()) for each in _compared_fields(row, scorer))
+            compared = sum(each.memory_value not in (None, ()) for each in _compared_fields(row, scorer))
             similar = similarity_in_words(scorer.factors(row).Sim, compared=compared)
             return f"its context is {similar}", "had its context been the same"
         case "Rec":

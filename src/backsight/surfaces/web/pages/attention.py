@@ -24,7 +24,7 @@ def waiting(page: PageRequest) -> list[Waiting]:
             "The store was never verified." if verification.last is None else "The last verification found differences."
         )
         items.append(Waiting(text=text, path="/status"))
-    proposals = [each for each in memory.list_proposals(status="proposed", **when).proposals if each.stands]
+    proposals = [each for each in memory.list_proposals(status="proposed", **when).proposals if each.still_holds]
     if proposals:
         items.append(Waiting(text=f"{count_of(len(proposals), 'proposal')} to accept or reject.", path="/lessons"))
     if memory.library is not None and memory.library.folder is not None:
