@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,12 @@ JSON = st.recursive(
     max_leaves=6,
 )
 LIKELY = JSON | st.sampled_from(["XAUUSD", "long", "live", 1.0, 0, [], {}, "2026-06-04T10:00:00Z", "VolBreakout"])
+
+
+def test_a_field_whose_name_has_control_characters_is_named_on_one_line() -> None:
+    operation = OPERATIONS["check_active_plans"]
+    with pytest.raises(Invalid, match=re.escape(r"current_context.\n\x1b[2J: unknown field")):
+        operation.check({"current_context": {"\n\x1b[2J": None}})
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -27,13 +27,22 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
+def printable(text: str) -> str:
+    r"""A text on one line, with escapes in place of control characters: a terminal shows it as it is.
+
+    >>> printable("a\nb\x1b[2J")
+    'a\\nb\\x1b[2J'
+    """
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 class BacksightError(Exception):
     """A request that failed; nothing was written."""
 
     status: ClassVar[int] = 500
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
-        self.field = field if field is None else shortened(field, LONGEST_FIELD)
+        self.field = field if field is None else shortened(printable(field), LONGEST_FIELD)
         self.message = shortened(f"{self.field}: {message}" if field else message, LONGEST_MESSAGE)
         super().__init__(self.message)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,9 @@ def show_demo(*, seed: int, days: int, folder: Path) -> Iterator[Memory]:
             to.print(f"The demo of {place.path} as it is; to make a new one, remove it first: {place.removal}")
         else:
             show_result(memory, made.result, deployment=demo.DEPLOYMENT, seconds=made.seconds)
-        _show_recall(to, memory)
-        _show_prompt(to, _last_prompt(memory))
+        last = memory.list_decisions(deployment=demo.DEPLOYMENT, limit=1).decisions[0].at
+        _show_recall(to, memory, as_of=last)
+        _show_prompt(to, memory.preview_context(deployment=demo.DEPLOYMENT, memory_arm="shown", as_of=last))
         to.print("\n[bold]Audit of every row[/bold]")
         show(to, memory.verify_audit())
         to.print(f"\nThe store and its documents are in {place.path}; to remove them: {place.removal}. Try next:")
@@ -160,17 +162,12 @@ def in_lines(command: str, *, width: int) -> str:
     return re.sub(r" (?=\S+ --url |lessons |ticks |documents )", " \\\\\n      ", command)
 
 
-def _last_prompt(memory: Memory) -> ContextPreview:
-    """The prompt of the last decision."""
-    last = memory.list_decisions(deployment=demo.DEPLOYMENT, limit=1).decisions[0]
-    return memory.preview_context(deployment=demo.DEPLOYMENT, memory_arm="shown", as_of=last.at)
-
-
-def _show_recall(to: Console, memory: Memory) -> None:
+def _show_recall(to: Console, memory: Memory, *, as_of: datetime) -> None:
+    """Print what comes to mind at an instant, also of a day on which the agent is shown no memory."""
     context = ", ".join(f"{name} {getattr(CONTEXT, name)}" for name in CONTEXT.known)
     to.print(f"\n[bold]Recall before going long {demo.SYMBOL}[/bold] ({context})")
     recall = memory.recall_memories(
-        symbol=demo.SYMBOL, direction="long", context=CONTEXT, deployment=demo.DEPLOYMENT, limit=3
+        symbol=demo.SYMBOL, direction="long", context=CONTEXT, deployment=demo.DEPLOYMENT, limit=3, as_of=as_of
     )
     for part in brief_of(recall).parts:
         if not isinstance(part, Reference):  # the cursor of the next page

@@ -13,10 +13,12 @@ from starlette.testclient import TestClient
 
 from backsight.core.decision import Segment, Verdict
 from backsight.core.orders import Order
+from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, open_memory
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
 from backsight.services.context import no_progress
+from backsight.services.holdout import withholds_memory
 from backsight.services.library import Library
 from backsight.surfaces.http_server import HttpOptions, http_application
 from backsight.surfaces.web.page import PAGES
@@ -82,6 +84,27 @@ def test_a_page_as_of_an_instant_is_that_of_a_store_without_the_future(tmp_path:
     for address, past, whole in zip(addresses, *pages.values(), strict=True):
         assert past == whole, address
         assert b"Later words" not in whole
+
+
+def test_the_owner_reads_memory_on_a_day_on_which_the_agent_does_not(
+    client: TestClient, memory: Memory, clock: FakeClock
+) -> None:
+    deployed(memory)
+    half = memory.deploy(
+        strategy_name="VolBreakout", account="main", name="half", memory=MemoryOverrides(holdout=0.5)
+    ).deployment
+    trade = memory.remember_trade(**a_trade_call(deployment="half", closed_at=T0 - timedelta(days=1))).trade
+    card = {"symbol": "XAUUSD", "decision": "WAIT", "summary": "range unresolved"}
+    memory.record_run(deployment="half", prompt="Look.", output="o", card_type="trade_decision", result=card)
+    while not withholds_memory(half, clock.now()):
+        clock.advance(days=1)
+    assert memory.recall_memories(symbol="XAUUSD", deployment="half").memories == ()
+    page = client.get("/recall?symbol=XAUUSD&deployment=half").text
+    assert f"/trades/{trade.id}" in page
+    assert "withheld from the agent on 50% of days" in page
+    decisions = client.get("/decisions?deployment=half").text
+    assert "range unresolved" in decisions
+    assert "Memory is withheld today" not in page + decisions
 
 
 def test_hostile_text_in_every_field_is_text(client: TestClient, memory: Memory, clock: FakeClock) -> None:

@@ -110,6 +110,11 @@ class PageRequest:
         return self.state.when
 
     @property
+    def explicit_when(self) -> dict[str, Any]:
+        """The arguments of queries that withhold memory from an agent on holdout days, unless they have an instant."""
+        return self.when or {"as_of": self.memory.clock.now()}
+
+    @property
     def since(self) -> datetime | None:
         return self.state.since(self.memory.clock.now())
 

@@ -36,7 +36,7 @@ def show(page: PageRequest) -> Response:
         kind=kind,
         pair=_pair(page),
         runs=runs,
-        review=page.memory.get_my_decisions(**page.deployment, limit=20, **page.when) if runs else None,
+        review=page.memory.get_my_decisions(**page.deployment, limit=20, **page.explicit_when) if runs else None,
         session=page.memory.session_status(**page.deployment, **page.when),
     )
 

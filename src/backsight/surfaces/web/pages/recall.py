@@ -7,6 +7,7 @@ from starlette.responses import Response
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.portfolio import Direction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
+from backsight.core.strategies import Deployment
 from backsight.surfaces.web.charts.bars import small_bar
 from backsight.surfaces.web.page import PageRequest
 
@@ -25,12 +26,14 @@ def show(page: PageRequest) -> Response:
         return page.render("empty_recall.html", title="Recall")
     query = _arguments(page, symbol)
     answer = page.memory.recall_memories(**query, limit=RECALLED + NEAR_MISSES)
+    own = _own_deployment(page)
     results: dict[str, Any] = {
         "answer": answer,
         "recalled": answer.memories[:RECALLED],
         "nearest": answer.nearest[:RECALLED],
         "near_misses": answer.memories[RECALLED:],
-        "size": _size(page, symbol),
+        "size": _size(page, symbol, own),
+        "holdout": own.memory.holdout if own is not None else 0.0,
         "factors": FACTORS,
         "small_bar": small_bar,
     }
@@ -69,13 +72,20 @@ def _arguments(page: PageRequest, symbol: str) -> dict[str, Any]:
         "context": _context(page) or None,
         "mode": page.state.mode,
     }
-    return {**{name: value for name, value in values.items() if value is not None}, **page.deployment, **page.when}
+    return {
+        **{name: value for name, value in values.items() if value is not None},
+        **page.deployment,
+        **page.explicit_when,
+    }
 
 
-def _size(page: PageRequest, symbol: str) -> Any:
+def _own_deployment(page: PageRequest) -> Deployment | None:
+    return next((each for each in page.deployments() if page.state.deployment in (each.name, each.id)), None)
+
+
+def _size(page: PageRequest, symbol: str, own: Deployment | None) -> Any:
     """The recommended size, or None where the direction or the strategy is not known."""
     direction = page.choice("direction", DIRECTIONS)
-    own = next((each for each in page.deployments() if page.state.deployment in (each.name, each.id)), None)
     if direction is None or own is None:
         return None
     context: dict[str, Any] = {"context": _context(page)} if _context(page) else {}
