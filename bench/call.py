@@ -37,7 +37,7 @@ def through_all(url: str, stack: ExitStack) -> dict[str, Call]:
     server = stack.enter_context(subprocess.Popen(program, stdout=subprocess.PIPE, text=True))
     stack.callback(server.terminate)
     assert server.stdout is not None
-    base = server.stdout.readline().split()[1].removesuffix("/api/v1/docs")
+    base = server.stdout.readline().split()[1].partition("/sign-in")[0]
     web = stack.enter_context(httpx.Client(base_url=base, timeout=30))
     portal = stack.enter_context(start_blocking_portal())
     client = stack.enter_context(portal.wrap_async_context_manager(Client(f"{base}/mcp")))
