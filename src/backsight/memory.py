@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         state_history,
         strategies,
         strategies_lists,
+        strategies_stop,
         ticks,
         ticks_instants,
         trades,
@@ -119,6 +120,7 @@ class Memory(Context):
     list_strategies = strategies_lists.list_strategies
     list_accounts = strategies_lists.list_accounts
     configure_deployment = strategies.configure_deployment
+    stop_deployment = strategies_stop.stop_deployment
     get_my_deployments = performance.get_my_deployments
     get_strategy_performance = performance.get_strategy_performance
     break_down = performance.break_down

@@ -242,6 +242,13 @@ def some_fact(life: Life, event: Event) -> str:
     return facts[event.number % len(facts)].id
 
 
+def stop_and_resume(life: Life, event: Event) -> None:
+    """A stop, and the end of it, since the other commands go on with ticks."""
+    life.memory.stop_deployment(deployment=TICKED, reason=f"reason {event.number}")
+    life.clock.advance(seconds=1)
+    life.memory.configure_deployment(deployment=TICKED, resume=True)
+
+
 def record_run(life: Life, event: Event) -> None:
     """A run with a decision, a wait or no card; some of them re-examine an earlier one."""
     ended = life.clock.now() - event.late * DAY
@@ -410,6 +417,7 @@ COMMANDS: dict[str, Callable[[Life, Event], object]] = {
         review_decisions=bool(event.number % 2),
         card_type=("trade_decision", "none")[event.number % 2],
     ),
+    "stop_deployment": stop_and_resume,
     "record_run": record_run,
     "save_card_type": lambda life, event: life.memory.save_card_type(
         name="view", fields=[CardField(name=f"view {event.number}", type="text")]

@@ -213,7 +213,7 @@ DEPLOYMENTS = {
     **columns("mode: {deployment.mode} | >trades: {tally.trades} | >won: {tally.wins} | >net: {tally.pnl:+.2f}"),
     ">mean R (90 %)": lambda row: _mean_figure(row.performance.figures.r, "R"),
     **columns(">Sharpe: {performance.returns.sharpe:.2f} | >drawdown: {performance.returns.drawdown.share:.1%}"),
-    **columns("last close: {tally.last_closed_at}"),
+    **columns("last close: {tally.last_closed_at} | stopped: {stopped_at:%Y-%m-%d} | why: {stop_reason}"),
 }
 FACTS = {
     **columns("fact | topic | confidence | source | strategy: {strategy_name}"),
@@ -889,9 +889,11 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Values(
             "settings",
             columns("runner | model | schedule | card type: {card_type} | review of decisions: {review_decisions}")
-            | columns("default prompt: {default_prompt} | seconds: {timeout_seconds} | tools"),
+            | columns("default prompt: {default_prompt} | seconds: {timeout_seconds} | tools")
+            | columns("stopped: {stopped_at} | why: {stop_reason}"),
         ),
     ),
+    "StoppedDeployment": (Line("{message}"), Line("{reason}")),
     "SavedCardType": (
         _done("Saved the card type {card_type.name}."),
         Rows("card_type.fields", columns("name | type | required | role | choices"), name="fields"),

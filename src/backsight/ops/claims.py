@@ -14,6 +14,7 @@ from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment
 from backsight.core.tick_claim import TickClaim
 from backsight.operation import command
+from backsight.services.agent_settings import refuse_stopped
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
 from backsight.services.instant_bounds import check_instant
@@ -87,6 +88,7 @@ def claim_tick(
         if claim is not None and claim.intent is not None:
             renewed = replace(claim, holder=holder, claimed_at=ctx.now, expires_at=expires_at)
         else:
+            refuse_stopped(ctx.view(transaction.connection), target)
             check_instant(ctx, at, field="at")
             renewed = TickClaim(
                 owner_id=ctx.owner,

@@ -21,6 +21,7 @@ from backsight.core.trades.performance import (
 from backsight.core.trades.summary import Tally
 from backsight.core.trades.trade import Trade
 from backsight.operation import query
+from backsight.services.agent_settings import settings_of
 from backsight.services.context import Context
 from backsight.services.deployments import (
     chosen_deployment,
@@ -48,6 +49,9 @@ class DeploymentSummary:
     """A deployment and the results of its closed trades."""
 
     deployment: Deployment
+    stopped_at: datetime | None
+    """When the owner stopped it; None: it runs."""
+    stop_reason: str | None
     tally: Tally
     performance: Performance
     memory_help: str | None
@@ -147,9 +151,12 @@ def get_my_deployments(
         deployments = deployments_at(view) if deployment is None else [deployment_at(view, deployment)]
         trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
         by_deployment = tallies(trades.columns, trades.rows({each.id for each in deployments}))
+        settings = {each.id: settings_of(view, each) for each in deployments}
         summaries = tuple(
             DeploymentSummary(
                 deployment=each,
+                stopped_at=settings[each.id].stopped_at,
+                stop_reason=settings[each.id].stop_reason,
                 tally=by_deployment.get(each.id, NO_TALLY),
                 performance=performance_of(trades, [each]),
                 memory_help=_memory_help(trades, [each]) if detail == "full" else None,

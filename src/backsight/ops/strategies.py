@@ -229,6 +229,7 @@ def configure_deployment(
     tools: Annotated[
         Tools | None, "The operations that a model may call; ['none'] for none, [] for a trader's."
     ] = None,
+    resume: Annotated[Flag, "Start a deployment again that stop_deployment has stopped."] = False,
 ) -> ConfiguredDeployment:
     """Change how the agent of a deployment is run; what is left out stays as it is, and the former settings are kept.
 
@@ -256,6 +257,8 @@ def configure_deployment(
         cleared = {name: None for name in ("runner", "card_type") if given.get(name) == "none"}
         cleared |= {name: None for name in ("schedule",) if given.get(name) == "off"}
         settings = replace(former, **{**given, **cleared})
+        if resume:
+            settings = replace(settings, stopped_at=None, stop_reason=None)
         refuse_incomplete(ctx, target, settings)
         if settings != former:
             settings = replace(settings, known_at=ctx.now, recorded_at=ctx.now)
@@ -266,7 +269,10 @@ def configure_deployment(
         if share_session is False and shared:
             add_event(transaction, ctx, target.id, "unshared")
     changed = sorted(given) + (["share_session"] if share_session not in (None, shared) else [])
-    message = f"Changed {', '.join(changed)}." if changed else "Nothing was given, so nothing was changed."
+    sentences = [f"Changed {', '.join(changed)}."] if changed else []
+    if resume:
+        sentences.append("It was not stopped." if former.stopped_at is None else f"Resumed {target.name}.")
+    message = " ".join(sentences) or "Nothing was given, so nothing was changed."
     return ConfiguredDeployment(
         deployment=target.name,
         settings=settings,

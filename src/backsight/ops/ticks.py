@@ -74,6 +74,7 @@ from backsight.object_arguments import (
     VerdictArgument,
 )
 from backsight.operation import command, query
+from backsight.services.agent_settings import refuse_stopped
 from backsight.services.calls import resolve_calls
 from backsight.services.card_outcomes import resolve_open_cards
 from backsight.services.context import Context
@@ -225,6 +226,7 @@ def open_tick(
     with ctx.reading() as connection:
         view = ctx.view(connection, at - JUST_BEFORE, seen_at)
         target = deployment_named(connection, ctx.owner, deployment)
+        refuse_stopped(view, target)
         account = account_of(connection, target)
         _check_snapshot(ctx, account, before, field="before")
         decision = stored.last_decision(view, target)

@@ -32,7 +32,7 @@ from backsight.core.secret_text import without_secrets
 from backsight.core.strategies import Deployment
 from backsight.ports import AgentRunner
 from backsight.services.agent_cards import CheckedCard, card_in_output, known_card_type
-from backsight.services.agent_settings import session_of, settings_of, write_back
+from backsight.services.agent_settings import refuse_stopped, session_of, settings_of, write_back
 from backsight.services.card_outcomes import resolve_run
 from backsight.services.context import Context
 from backsight.services.decision_review import review_decisions
@@ -68,6 +68,7 @@ def start_run(ctx: Context, order: RunOrder) -> AgentRun:
     """Claim the agent and start the run in a thread; `Conflict` if the agent is still running after the patience."""
     with ctx.reading() as connection:
         deployment = deployment_named(connection, ctx.owner, order.deployment)
+        refuse_stopped(ctx.view(connection), deployment)
         settings = settings_of(ctx.view(connection), deployment)
     runner = runner_of(ctx, deployment, settings)
     run = _claim(ctx, order, deployment, settings, runner)

@@ -6,7 +6,8 @@ from backsight.audience import OFFERED
 from backsight.core.agents.agent_settings import NO_TOOLS, AgentSettings
 from backsight.core.agents.run import AgentRun
 from backsight.core.agents.session import SessionEvent, SessionEventKind, SessionState, may_advance, session_state
-from backsight.core.errors import Invalid, Refused, did_you_mean
+from backsight.core.errors import Conflict, Invalid, Refused, did_you_mean
+from backsight.core.instants import format_instant
 from backsight.core.strategies import Deployment
 from backsight.services.context import Context
 from backsight.store import agent_sessions as stored
@@ -22,6 +23,15 @@ def settings_of(view: View, deployment: Deployment) -> AgentSettings:
         known_at=deployment.known_at,
         recorded_at=deployment.recorded_at,
     )
+
+
+def refuse_stopped(view: View, deployment: Deployment) -> None:
+    """Refuse to begin something on a deployment that was stopped by the view's horizon."""
+    settings = settings_of(view, deployment)
+    if settings.stopped_at is not None and settings.stopped_at <= view.as_of:
+        reason = "" if settings.stop_reason is None else f" ({settings.stop_reason})"
+        message = f"{deployment.name!r} was stopped at {format_instant(settings.stopped_at)}{reason}"
+        raise Conflict(f"{message}; configure_deployment with resume starts it again", field="deployment")
 
 
 def session_of(view: View, deployment_id: str) -> SessionState:

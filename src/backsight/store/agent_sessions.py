@@ -58,8 +58,10 @@ def agent_settings(view: View, deployment_id: str) -> AgentSettings | None:
 
 
 def scheduled_agents(view: View) -> list[AgentSettings]:
-    """The settings of all agents that have a schedule, by deployment."""
-    statement = known(AGENT_SETTINGS, view.owner, view.horizon, lambda c: [c.schedule.is_not(None)])
+    """The settings of all agents that have a schedule and are not stopped, by deployment."""
+    statement = known(
+        AGENT_SETTINGS, view.owner, view.horizon, lambda c: [c.schedule.is_not(None), c.stopped_at.is_(None)]
+    )
     return sorted(fetch(view.connection, AGENT_SETTINGS, statement), key=lambda each: each.deployment_id)
 
 

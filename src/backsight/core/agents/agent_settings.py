@@ -33,5 +33,8 @@ class AgentSettings:
     """How long one invocation may take."""
     tools: tuple[str, ...] = ()
     """The operations that a model may call; empty: those that a trader is offered."""
+    stopped_at: datetime | None = None
+    """When the owner stopped the deployment; None: it was not stopped, or was resumed."""
+    stop_reason: str | None = None
     known_at: datetime
     recorded_at: datetime
