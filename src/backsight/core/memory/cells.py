@@ -43,6 +43,12 @@ class DayCount:
 NO_TRADES = DayCount()
 
 
+@lru_cache(maxsize=1024)
+def day_count(n: int, wins: int) -> DayCount:
+    """The count of a day; days with equal counts, which most cells have, share one object."""
+    return DayCount(n=n, wins=wins)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """The trades of one strategy in one or two dimensions, or all of them, and their counts by day."""
