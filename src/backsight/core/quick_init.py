@@ -63,7 +63,7 @@ def quick_copier(of: type[Any]) -> Callable[[Any, dict[str, object]], Any] | Non
         "  _set_class(copy, _class)",
         "  return copy",
     ]
-    return _compiled("copy", source, scope)
+    return compiled("copy", source, scope)
 
 
 def _draft(names: Iterable[str]) -> type[Any]:
@@ -97,11 +97,11 @@ def _init(own: tuple[Field[Any], ...]) -> Callable[..., None]:
         *assignments,
         "  self.__class__ = _class",
     ]
-    return _compiled("__init__", source, scope)
+    return compiled("__init__", source, scope)
 
 
-def _compiled(name: str, source: Iterable[str], scope: dict[str, Any]) -> Callable[..., Any]:
-    """The function of a name in some lines of source, as the standard library makes the methods of dataclasses."""
-    exec("\n".join(source), scope)  # noqa: S102 - the lines have nothing but the names of fields in them
+def compiled(name: str, source: Iterable[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    """The function of a name in some lines of source, as the standard library compiles the methods of dataclasses."""
+    exec("\n".join(source), scope)  # noqa: S102 - nothing but names of fields is filled into the lines
     function: Callable[..., Any] = scope[name]
     return function
