@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from backsight.core.decision import Decision, Verdict
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound
 from backsight.core.ids import derive_id
+from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import BeliefRecords
 from backsight.core.portfolio import Mode
 from backsight.core.trades.trade import Trade
@@ -668,9 +669,9 @@ def test_an_agent_of_a_known_period_is_learned_once(
 ) -> None:
     rebuilt: list[str] = []
 
-    def counted(transaction: Transaction, owner: str, mode: Mode) -> BeliefRecords:
+    def counted(transaction: Transaction, owner: str, mode: Mode, trades: Sequence[Episode]) -> BeliefRecords:
         rebuilt.append(owner)
-        return rebuild_beliefs(transaction, owner, mode)
+        return rebuild_beliefs(transaction, owner, mode, trades)
 
     monkeypatch.setattr(learning, "rebuild_beliefs", counted)
     again = [a_row(hour, cash=800.0 + 10 * hour, BTC=2) if hour % 2 else a_row(hour) for hour in range(5, 11)]

@@ -11,6 +11,7 @@ from backsight.services.habit_learning import (
     skill_key,
     strategy_drift_at,
 )
+from backsight.store.memories import current_teaching_trades
 from backsight.testing import FakeClock, a_trade_call, an_episode
 
 
@@ -28,7 +29,8 @@ def test_stored_habits_are_those_that_are_learned_again(memory: Memory, clock: F
         again = memory.view(transaction.connection, seen_at=memory.now)
         assert habits_at(again, "live", strategy_name=None, symbol=None) == stored_rows
         (row,) = stored_rows
-        rebuild_habits(transaction, SkillKey(memory.owner, "live", row.strategy_name))
+        trades = current_teaching_trades(transaction.connection, memory.owner, mode="live")
+        rebuild_habits(transaction, SkillKey(memory.owner, "live", row.strategy_name), trades)
         assert habits_at(now, "live", strategy_name=None, symbol=None) == [row]
         assert habits_at(now, "live", strategy_name="another", symbol=None) == []
 

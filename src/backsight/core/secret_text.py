@@ -179,12 +179,13 @@ def is_seed_phrase(text: str) -> bool:
 
 def _named(text: str) -> tuple[str, str]:
     """What is written before the last colon of a text, and what after it; a colon after a number is no name."""
-    parts = _NAME.match(text)
+    parts = _NAME.match(text) if ":" in text or "：" in text else None
     return (parts[1].strip(_AROUND), parts[2]) if parts else ("", text)
 
 
 def _is_named(name: str) -> bool:
-    return any(seed in unicodedata.normalize("NFC", name).lower() for seed in _SEED_NAMES)
+    small = unicodedata.normalize("NFC", name).lower()
+    return any(seed in small for seed in _SEED_NAMES)
 
 
 def _is_numbered(text: str) -> bool:
@@ -196,8 +197,14 @@ def _is_numbered(text: str) -> bool:
 def _words_of_seed(text: str) -> list[str]:
     """The words of a text without their numbers; empty if one of them cannot be a seed word."""
     bare = unicodedata.normalize("NFC", text).strip(_AROUND).replace(",", " ").replace("、", " ")
-    words = [word.strip(_AROUND) for word in bare.split() if not _NUMBERING.match(word)]
-    return words if all(map(_may_be_seed_word, words)) else []
+    words = list[str]()
+    for part in bare.split():
+        word = part.strip(_AROUND)
+        if _may_be_seed_word(word):
+            words.append(word)
+        elif not _NUMBERING.match(part):
+            return []  # most texts end here, after a few words
+    return words
 
 
 def _may_be_seed_word(word: str) -> bool:

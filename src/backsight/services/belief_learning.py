@@ -224,10 +224,13 @@ def _subtract_days(transaction: Transaction, owner: str, mode: Mode, episodes: S
     stored.forget_days(transaction.connection, owner, mode, [(row.domain, row.day) for row in rows if not row.count.n])
 
 
-def rebuild_beliefs(transaction: Transaction, owner: str, mode: Mode) -> BeliefRecords:
-    """Learn all episodes of a mode again and replace its rows."""
+def rebuild_beliefs(
+    transaction: Transaction, owner: str, mode: Mode, trades: Sequence[Episode] | None = None
+) -> BeliefRecords:
+    """Learn all episodes of a mode again and replace its rows; `trades` are these episodes, if they were read."""
     connection = transaction.connection
-    trades = stored_memories.current_teaching_trades(connection, owner, mode=mode)
+    if trades is None:
+        trades = stored_memories.current_teaching_trades(connection, owner, mode=mode)
     records = _learn_all(everything(connection, owner), mode, trades)
     stored.clear_evidence(connection, owner, mode)
     for noun in (stored.BELIEFS, stored.CELLS, stored.CELL_CHECKPOINTS, stored.DAYS):

@@ -142,10 +142,9 @@ def relearn_habits(transaction: Transaction, key: SkillKey, place: Place) -> Hab
     return update_habits(transaction, key, tail)
 
 
-def rebuild_habits(transaction: Transaction, key: SkillKey) -> HabitRecords:
-    """Learn all episodes of a strategy again and replace its rows; the answer has every alarm there ever was."""
+def rebuild_habits(transaction: Transaction, key: SkillKey, episodes: Sequence[Episode]) -> HabitRecords:
+    """Replace the rows of a strategy by those that all its trades make; the answer has every alarm there ever was."""
     connection, (owner, mode, strategy_name) = transaction.connection, key
-    episodes = stored_memories.current_teaching_trades(connection, owner, mode=mode, strategy_name=strategy_name)
     records = learn_habits(episodes, owner_id=owner, mode=mode, strategy_name=strategy_name)
     for noun in (stored.PRACTISED, stored.HABITS, stored.STRATEGY_DRIFT, stored.HABIT_CHECKPOINTS):
         stored.clear(connection, noun, owner, mode=mode, strategy_name=strategy_name)

@@ -179,7 +179,8 @@ class BulkLearning:
         """Whether `finish` has to learn everything again."""
         self._waiting: list[Episode] = []
         """Written by a tick, and not learned yet."""
-        self._ids: set[str] = set()
+        self._ids: list[str] = []
+        """Of the episodes of each part, joined by spaces: a set of all of them would take four times as much memory."""
         self._modes: set[tuple[str, Mode]] = set()
         self._skills: dict[SkillKey, set[str]] = {}
         """The symbols that were traded, by strategy."""
@@ -234,13 +235,14 @@ class BulkLearning:
 
     def finish(self) -> BulkLearningReport:
         """Learn what was not learned yet, tell the plans, and report what changed in each memory."""
+        ids = {episode_id for part in self._ids for episode_id in part.split()}
         if self._again:
-            self._learn_again()
+            self._learn_again(ids)
         elif self._waiting:
             self._count(_update_beliefs_and_habits(self._transaction, self._waiting))
         plans, proposals = self._update_plans()
         return BulkLearningReport(
-            episodes=len(self._ids),
+            episodes=len(ids),
             evidence=self._evidence,
             induced=tuple(self._induced),
             retired=tuple(self._retired),
@@ -256,8 +258,8 @@ class BulkLearning:
             return
         self._now = max(max(each.known_at, each.recorded_at, self._now or each.known_at) for each in episodes)
         self._modes |= _modes(episodes)
+        self._ids.append(" ".join([episode.id for episode in episodes]))
         for episode in episodes:
-            self._ids.add(episode.id)
             self._skills.setdefault(skill_key(episode), set()).add(episode.symbol)
             if episode.deployment_id not in self._deployments:
                 self._deployments[episode.deployment_id] = deployment_of(self._transaction.connection, episode)
@@ -270,9 +272,9 @@ class BulkLearning:
         self._retired += changes.retired
         self._recent_evidence += [each for each in changes.evidence if each.episode_id in self._recent]
 
-    def _learn_again(self) -> None:
+    def _learn_again(self, ids: Collection[str]) -> None:
         """Learn all episodes of the modes and strategies concerned, instead of what was counted so far."""
-        changes = _rebuild_beliefs_and_habits(self._transaction, self._modes, self._skills, self._ids)
+        changes = _rebuild_beliefs_and_habits(self._transaction, self._modes, self._skills, ids)
         for deployment in _one_per_mood_series(self._deployments.values()):
             rebuild_strategy_moods(self._transaction, deployment)
         self._evidence, self._recent_evidence = 0, []
@@ -468,19 +470,24 @@ def _relearn_moods(transaction: Transaction, changes: Sequence[_EpisodeChange]) 
 
 
 def _rebuild_beliefs_and_habits(
-    transaction: Transaction, modes: Collection[tuple[str, Mode]], skills: Iterable[SkillKey], ids: Collection[str]
+    transaction: Transaction, modes: Collection[tuple[str, Mode]], skills: Collection[SkillKey], ids: Collection[str]
 ) -> _MemoryChanges:
     """Learn all episodes of some modes and strategies again; the evidence is that of the episodes with the ids."""
-    connection, evidence = transaction.connection, list[BeliefEvidence]()
+    connection, evidence, habits = transaction.connection, list[BeliefEvidence](), dict[SkillKey, HabitRecords]()
     before = _by_id(belief for key in modes for belief in stored.beliefs(connection, *key))
     for owner, mode in modes:
-        evidence += (record.evidence for record in rebuild_beliefs(transaction, owner, mode).evidence)
+        trades = stored_memories.current_teaching_trades(connection, owner, mode=mode)
+        evidence += (record.evidence for record in rebuild_beliefs(transaction, owner, mode, trades).evidence)
+        by_skill = _by_skill(trades)
+        for key in skills:
+            if (key.owner_id, key.mode) == (owner, mode):
+                habits[key] = rebuild_habits(transaction, key, by_skill.get(key, []))
     after = _by_id(belief for key in modes for belief in stored.beliefs(connection, *key))
     return _MemoryChanges(
         evidence=_evidence_of(ids, evidence),
         induced=tuple(belief for belief_id, belief in after.items() if belief_id not in before),
         retired=tuple(belief for belief in after.values() if _is_newly_retired(belief, before)),
-        habits={key: rebuild_habits(transaction, key) for key in skills},
+        habits=habits,
     )
 
 

@@ -29,7 +29,7 @@ from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import AccountMood, StrategyMood
 from backsight.core.memory.belief_induction import PastEvidence, with_evidence
-from backsight.core.memory.cells import DayCount
+from backsight.core.memory.cells import DayCount, day_count
 from backsight.core.memory.checkpoints import INTERVAL, Place
 from backsight.core.memory.daily_moments import DailyMoments
 from backsight.core.memory.episodic import Episode
@@ -472,7 +472,7 @@ def days(
     for batch in in_batches(domains):
         values = parameters(owner, mode=mode, domains=batch, first=first, last=last)
         for domain, day, n, wins in connection.execute(_DAYS, values):
-            counts[domain][day] = DayCount(n=n, wins=wins)
+            counts[domain][day] = day_count(n, wins)
     return counts
 
 

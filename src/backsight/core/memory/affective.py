@@ -53,6 +53,7 @@ NOTHING_LEFT = 1e-12
 """An account at or below this share of its peak has lost everything."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountMood:
     """Equity, peak and drawdown of an account; the default is an account without any reading."""
@@ -78,6 +79,7 @@ class StrategyMood:
     """The last outcomes of each unit, oldest first, at most `WINDOW`. They set the usual outcome."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoodState:
     """Both halves of a mood, which `advance` carries from fact to fact."""
@@ -86,6 +88,7 @@ class MoodState:
     strategy: StrategyMood = field(default_factory=StrategyMood)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mood:
     """The mood of a strategy on an account; the default is the neutral start, before any fact.

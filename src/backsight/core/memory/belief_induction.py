@@ -26,6 +26,7 @@ from backsight.core.memory.cells import (
     DayCount,
     Difference,
     cells_at,
+    day_count,
     day_of,
     difference,
     difference_by_runs,
@@ -248,7 +249,7 @@ class _CellBuilder:
             wins_squared + wins * wins - former.wins * former.wins,
         )
         self.traded_days += former.n == 0
-        self.days[self.day] = DayCount(n=n, wins=wins)
+        self.days[self.day] = day_count(n, wins)
 
 
 class _StandingBuilder:

@@ -20,6 +20,7 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from backsight.core.copies import copy_with
 from backsight.core.errors import Invalid
 from backsight.core.instants import format_instant
 from backsight.core.quick_init import quick_init
@@ -373,7 +374,8 @@ def watch(detector: Detector, value: float, *, at: datetime) -> DriftUpdate:
         late = f"the value at {format_instant(at)} is earlier than the last value, at {format_instant(today.last_at)}"
         raise Invalid(f"{late}; watch all values again in order", field="at")
     settled, alarms = settle(detector, now=at)
-    return DriftUpdate(detector=_with_today(settled, _day_with_value(settled.today, value, at)), alarms=alarms)
+    today = _day_with_value(settled.today, value, at)
+    return DriftUpdate(detector=copy_with(settled, today=today), alarms=alarms)
 
 
 def settle(detector: Detector, *, now: datetime) -> DriftUpdate:
@@ -464,18 +466,6 @@ def _is_found(change: float, before: int, days: int, *, independent: bool) -> bo
             if is_confirmed(change, LongRun(variance=variance, freedom=freedom), before=before, after=day + 1):
                 return True
     return False
-
-
-def _with_today(detector: Detector, today: OpenDay) -> Detector:
-    return Detector(
-        past=detector.past,
-        persistence=detector.persistence,
-        fast=detector.fast,
-        slow=detector.slow,
-        today=today,
-        latest=detector.latest,
-        recovered=detector.recovered,
-    )
 
 
 def _day_with_value(today: OpenDay | None, value: float, at: datetime) -> OpenDay:

@@ -7,10 +7,11 @@ a win rate is no advice: many small wins can cost more than they earn (`advice`)
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Literal
 
+from backsight.core.copies import copy_with
 from backsight.core.errors import Invalid
 from backsight.core.ids import ShownAsJson, canonical_json, derive_id
 from backsight.core.instants import days_between
@@ -63,6 +64,7 @@ DECAY = 0.3
 OUTSIDE_DOMAIN = 0.3
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
     """Where a belief holds; None means any value of a dimension.
@@ -87,7 +89,7 @@ class Domain:
     def wider(self) -> tuple["Domain", ...]:
         """For a domain of two dimensions, the two domains that name one of them; else nothing."""
         dimensions = [name for name in DIMENSIONS if getattr(self, name) is not None]
-        return tuple(replace(self, **{name: None}) for name in dimensions) if len(dimensions) > 1 else ()
+        return tuple(copy_with(self, **{name: None}) for name in dimensions) if len(dimensions) > 1 else ()
 
     def matches(self, episode: Episode) -> bool:
         """Whether an episode is in the domain; an unknown dimension of an episode matches no named value."""
