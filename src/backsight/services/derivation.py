@@ -1,8 +1,5 @@
 """Derive every row that follows from facts again: to compare it with the stored row, or to replace it."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from backsight.core.audit import Finding
@@ -32,18 +29,6 @@ def find_differences(connection: Connection, owner: str, *, progress: Progress =
     ]
     progress("derived rows", 2, 2)
     return findings
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Pause the search for reference cycles, which takes a third of the time of a long derivation and finds nothing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def rebuild_rows(transaction: Transaction, owner: str) -> None:
