@@ -264,6 +264,13 @@ class Noun(Generic[T]):
         """The value of a row that has the columns of the table in their order."""
         return typing.cast(T, self._build(row))
 
+    def stored_values(self, row: Sequence[Any]) -> Sequence[Any]:
+        """The values of `to_values`, from a row that was read by `stored_columns`."""
+        values = list(row)
+        for _, number, convert in self._converted:
+            values[number] = convert(values[number])
+        return values
+
     def cells_of_values(self, values: Sequence[Any]) -> dict[str, Cell]:
         """The cells of `to_values` by column name, without the owner, in alphabetical order: ready for hashing."""
         cells = dict(zip(self._sorted_columns, self._pick_sorted(values), strict=True))
