@@ -277,10 +277,8 @@ class Noun(Generic[T]):
         return self._seal(cells) if self.sealed else cells
 
     def item_hashes(self, rows: Sequence[Sequence[Any]]) -> list[str]:
-        """The `item_hash` of each row of `to_values`, column by column: a third of the time that single rows take."""
-        if not rows:
-            return []
-        if self.sealed:
+        """The `item_hash` of each row of `to_values`; many rows column by column, in a third of the time."""
+        if self.sealed or len(rows) < FEW_ROWS:
             return [item_hash(self.cells_of_values(row)) for row in rows]
         columns = list(zip(*(self._pick_sorted(row) for row in rows), strict=True))
         parts, varying = list[str](), list[Iterable[str]]()
@@ -356,6 +354,8 @@ class Noun(Generic[T]):
         ]
 
 
+FEW_ROWS = 10
+"""Fewer rows are hashed one by one, which takes less time."""
 SALT = "salt"
 """The column with the salt of a row's sealed columns."""
 
