@@ -5,7 +5,7 @@ from typing import Any
 from backsight.core.audit import Finding
 from backsight.core.memory.experience import learn_habits
 from backsight.core.memory.mood_series import account_rows
-from backsight.services.belief_learning import beliefs_at
+from backsight.services.belief_learning import beliefs_from
 from backsight.services.context import Progress, no_progress
 from backsight.services.habit_learning import episodes_by_strategy
 from backsight.services.mood import strategy_moods
@@ -44,14 +44,14 @@ def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]
     rows: dict[Noun[Any], list[Any]] = {noun: [] for noun in stored.DERIVED}
     for mode in stored.modes(connection, owner):
         places = stored.cell_checkpoints(connection, owner, mode)
-        beliefs = beliefs_at(view, mode, keep_cells=places)
+        episodes = stored_memories.current_teaching_trades(connection, owner, mode=mode)
+        beliefs = beliefs_from(view, mode, episodes, keep_cells=places)
         rows[stored.BELIEFS] += beliefs.beliefs
         rows[stored.EVIDENCE] += beliefs.evidence
         rows[stored.BELIEF_CHECKPOINTS] += beliefs.checkpoints
         rows[stored.CELLS] += beliefs.cells
         rows[stored.CELL_CHECKPOINTS] += beliefs.cell_checkpoints
         rows[stored.DAYS] += beliefs.days
-        episodes = stored_memories.current_teaching_trades(connection, owner, mode=mode)
         for strategy_name, own in episodes_by_strategy(episodes).items():
             habits = learn_habits(own, owner_id=owner, mode=mode, strategy_name=strategy_name)
             rows[stored.PRACTISED] += habits.trades
