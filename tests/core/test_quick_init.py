@@ -3,6 +3,7 @@
 import pickle
 from copy import copy
 from dataclasses import FrozenInstanceError, dataclass, field, replace
+from inspect import signature
 
 import pytest
 
@@ -35,6 +36,11 @@ def test_an_instance_has_its_values_and_its_class() -> None:
 
 def test_a_default_that_is_made_is_made_for_each_instance() -> None:
     assert Quote(bid=1.0).notes is not Quote(bid=1.0).notes
+
+
+def test_a_default_that_is_made_is_made_when_the_default_of_the_signature_is_passed() -> None:
+    placeholder = signature(Quote).parameters["notes"].default
+    assert Quote(bid=1.0, notes=placeholder).notes == []
 
 
 def test_an_instance_stays_frozen() -> None:

@@ -11,7 +11,7 @@ from backsight.core.errors import Refused
 from backsight.core.market import Bar
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory
-from backsight.services.holdout import withholds_memory
+from backsight.services.withheld_memory import withholds_memory
 from backsight.store.outcomes import outcomes_of
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from support import deployed

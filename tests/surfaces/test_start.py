@@ -73,8 +73,9 @@ READING_TRADES = """
 """
 RECALLING = """
     ops.recall services.behavior services.belief_learning services.beliefs services.deployments
-    services.habit_learning services.holdout services.id_prefixes services.mood services.outlook services.paging
-    services.plans services.recall store.bars store.codecs store.columns store.columns_file store.decisions store.images
+    services.habit_learning services.id_prefixes services.mood services.outlook services.paging
+    services.plans services.recall services.withheld_memory
+    store.bars store.codecs store.columns store.columns_file store.decisions store.images
     store.experience store.memories store.plans store.recalls store.state store.strategies store.trades
     store.columns_build store.instruments store.unchanged
 """

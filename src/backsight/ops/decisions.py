@@ -42,10 +42,10 @@ from backsight.services.card_outcomes import read_states, settle, write_states
 from backsight.services.context import Context
 from backsight.services.decision_review import NOTHING_TO_REVIEW, review_decisions
 from backsight.services.deployments import chosen_deployment, deployment_named
-from backsight.services.holdout import READ_ANYWAY, WITHHELD, withholds_memory
 from backsight.services.id_prefixes import whole_episode_id
 from backsight.services.recall import repeat_recalls
 from backsight.services.trade_reports import decision_deployment
+from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_memory
 from backsight.store import memories as stored
 from backsight.store.outcomes import cards_since
 from backsight.store.recalls import store_recalls

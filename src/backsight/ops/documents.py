@@ -34,11 +34,11 @@ from backsight.services.document_writes import (
     write_pending,
 )
 from backsight.services.embedding import embed_missing
-from backsight.services.holdout import READ_ANYWAY, WITHHELD, withholds_everywhere
 from backsight.services.indexing import contradicted_files, sync_index
 from backsight.services.library import Library
 from backsight.services.protocol import protocol_warnings
 from backsight.services.traces import TRACE_SOURCES
+from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_everywhere
 from backsight.store import documents as stored
 from backsight.store.documents import Scope
 from backsight.store.search.hybrid import QueryVector, hybrid_search, vectors_compared_in

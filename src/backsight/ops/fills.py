@@ -8,6 +8,7 @@ from typing import Annotated
 
 from backsight.arguments import ColumnNames, FilePath, Flag, Key, Name
 from backsight.core.errors import Conflict, Invalid
+from backsight.core.garbage_collection import collection_paused
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
@@ -25,7 +26,6 @@ from backsight.services.fill_import import (
     store_rows,
 )
 from backsight.services.import_rows import LeftOutCount, LeftOutRows, TakenBackError, mode_of_file
-from backsight.services.trade_import import garbage_collection_paused
 from backsight.services.trade_reports import runs_by_ticks
 from backsight.store.transaction import Transaction
 
@@ -98,7 +98,7 @@ def import_fills(
     head = head_of(file)
     counts = RowCounts(expected=line_count(file), left_out=LeftOutCount(unit=head.row_unit))
     try:
-        with garbage_collection_paused(), ctx.writing() as transaction:
+        with collection_paused(), ctx.writing() as transaction:
             target = _target(transaction, ctx, file, chosen, account, deployment, mode, currency or chosen.currency)
             owner_account = account_of(transaction.connection, target)
             options = replace(options, currency=owner_account.currency)

@@ -45,7 +45,7 @@ from backsight.services.deployments import (
     resolve_scope,
     the_deployment,
 )
-from backsight.services.holdout import READ_ANYWAY, WITHHELD, HoldoutRecord, holdout_record, withholds_memory
+from backsight.services.holdout import HoldoutRecord, holdout_record
 from backsight.services.id_prefixes import whole_id
 from backsight.services.proposals import check_supported, decline_proposal, enact_proposal
 from backsight.services.reflection import (
@@ -57,6 +57,7 @@ from backsight.services.reflection import (
     reflect_now,
 )
 from backsight.services.reviews import read_period
+from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_memory
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection

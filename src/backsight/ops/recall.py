@@ -46,7 +46,6 @@ from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_abou
 from backsight.services.context import Context
 from backsight.services.deployments import hint_where_trades_are, resolve_scope
 from backsight.services.habit_learning import evidence_filter
-from backsight.services.holdout import READ_ANYWAY, WITHHELD, withholds_memory
 from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
 from backsight.services.outlook import open_in, open_risk, recommended_size, sizing_query
@@ -61,6 +60,7 @@ from backsight.services.recall import (
     encode_recall,
     open_recall,
 )
+from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_memory
 from backsight.store import audit
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored

@@ -32,6 +32,7 @@ from backsight.arguments import (
 )
 from backsight.core.context import ContextVector, merged_context
 from backsight.core.errors import Invalid, NotFound
+from backsight.core.garbage_collection import collection_paused
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade, retrieval_strength
@@ -61,7 +62,6 @@ from backsight.services.trade_import import (
     ReportRow,
     checked_format_rows,
     checked_rows,
-    garbage_collection_paused,
     result_doubts,
     store_rows,
     unknown_rows,
@@ -328,7 +328,7 @@ def import_trades(
     given = {"strategy_name": strategy_name, "deployment": deployment, "mode": mode}
     defaults = {name: value for name, value in given.items() if value is not None}
     learned: BulkLearningReport | None = None
-    with garbage_collection_paused():
+    with collection_paused():
         if chosen is None:
             read = read_trades(path, timezone=timezone or "UTC")
             source, rows = read.source, checked_rows(ctx, read, defaults=defaults, check_arguments=_checked_columns)

@@ -37,7 +37,7 @@ from backsight.services.card_outcomes import resolve_run
 from backsight.services.context import Context
 from backsight.services.decision_review import review_decisions
 from backsight.services.deployments import deployed_strategy, deployment_named, unsaved_strategy
-from backsight.services.holdout import withholds_memory
+from backsight.services.withheld_memory import withholds_memory
 from backsight.store import agent_sessions as stored_sessions
 from backsight.store import agents as stored
 from backsight.store.database import Connection

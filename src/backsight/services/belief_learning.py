@@ -231,7 +231,7 @@ def rebuild_beliefs(
     connection = transaction.connection
     if trades is None:
         trades = stored_memories.current_teaching_trades(connection, owner, mode=mode)
-    records = _learn_all(everything(connection, owner), mode, trades)
+    records = beliefs_from(everything(connection, owner), mode, trades)
     stored.clear_evidence(connection, owner, mode)
     for noun in (stored.BELIEFS, stored.CELLS, stored.CELL_CHECKPOINTS, stored.DAYS):
         stored.clear(connection, noun, owner, mode=mode)
@@ -244,15 +244,12 @@ def rebuild_beliefs(
     return records
 
 
-def beliefs_at(
-    view: View, mode: Mode, *, weighting: Weighting = "count", keep_cells: Mapping[int, Place] | None = None
-) -> BeliefRecords:
+def beliefs_at(view: View, mode: Mode, *, weighting: Weighting = "count") -> BeliefRecords:
     """Learn the beliefs of a mode from the episodes, statements and retirements that a view shows."""
-    trades = stored_memories.teaching_trades(view, mode=mode)
-    return _learn_all(view, mode, trades, weighting=weighting, keep_cells=keep_cells)
+    return beliefs_from(view, mode, stored_memories.teaching_trades(view, mode=mode), weighting=weighting)
 
 
-def _learn_all(
+def beliefs_from(
     view: View,
     mode: Mode,
     trades: Sequence[Episode],
@@ -260,6 +257,7 @@ def _learn_all(
     weighting: Weighting = "count",
     keep_cells: Mapping[int, Place] | None = None,
 ) -> BeliefRecords:
+    """Learn the beliefs of a mode from these episodes, and the statements and retirements that a view shows."""
     return learn_beliefs(
         trades,
         owner_id=view.owner,

@@ -1,14 +1,11 @@
 """Derive every row that follows from facts again: to compare it with the stored row, or to replace it."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from backsight.core.audit import Finding
 from backsight.core.memory.experience import learn_habits
 from backsight.core.memory.mood_series import account_rows
-from backsight.services.belief_learning import beliefs_at
+from backsight.services.belief_learning import beliefs_from
 from backsight.services.context import Progress, no_progress
 from backsight.services.habit_learning import episodes_by_strategy
 from backsight.services.mood import strategy_moods
@@ -34,18 +31,6 @@ def find_differences(connection: Connection, owner: str, *, progress: Progress =
     return findings
 
 
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Pause the search for reference cycles, which takes a third of the time of a long derivation and finds nothing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def rebuild_rows(transaction: Transaction, owner: str) -> None:
     """Replace every derived row of an owner by what the facts lead to."""
     for noun, rows in derive_rows(transaction.connection, owner).items():
@@ -59,14 +44,14 @@ def derive_rows(connection: Connection, owner: str) -> dict[Noun[Any], list[Any]
     rows: dict[Noun[Any], list[Any]] = {noun: [] for noun in stored.DERIVED}
     for mode in stored.modes(connection, owner):
         places = stored.cell_checkpoints(connection, owner, mode)
-        beliefs = beliefs_at(view, mode, keep_cells=places)
+        episodes = stored_memories.current_teaching_trades(connection, owner, mode=mode)
+        beliefs = beliefs_from(view, mode, episodes, keep_cells=places)
         rows[stored.BELIEFS] += beliefs.beliefs
         rows[stored.EVIDENCE] += beliefs.evidence
         rows[stored.BELIEF_CHECKPOINTS] += beliefs.checkpoints
         rows[stored.CELLS] += beliefs.cells
         rows[stored.CELL_CHECKPOINTS] += beliefs.cell_checkpoints
         rows[stored.DAYS] += beliefs.days
-        episodes = stored_memories.current_teaching_trades(connection, owner, mode=mode)
         for strategy_name, own in episodes_by_strategy(episodes).items():
             habits = learn_habits(own, owner_id=owner, mode=mode, strategy_name=strategy_name)
             rows[stored.PRACTISED] += habits.trades

@@ -5,18 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from backsight.core.holdout import MemoryArm, memory_arm
+from backsight.core.holdout import MemoryArm
 from backsight.core.instants import Horizon
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.closed_trades import holdout_trade
 from backsight.core.reflection.holdout_test import HoldoutDay, HoldoutTrade, counted_until
-from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import open_result
 from backsight.core.trades.summary import ClosedTradeRow
 from backsight.core.trades.trade import Trade
 from backsight.services.deployments import account_of, deployment_named
 from backsight.store import decisions as stored_decisions
-from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
 
@@ -24,27 +22,7 @@ if TYPE_CHECKING:
     from backsight.core.trades.columns import ClosedTradeColumns
 
 JUST_BEFORE = timedelta(microseconds=1)
-WITHHELD = (
-    "Memory is withheld today, a holdout day of this deployment: does_memory_help compares such days with others, to "
-    "tell what memory brings."
-)
-READ_ANYWAY = "To read memory all the same, give as_of."
-
 _DeploymentDay = tuple[str, date]
-
-
-def withholds_memory(deployment: Deployment | None, at: datetime) -> bool:
-    """Whether a deployment's memory is withheld on the day of an instant."""
-    if deployment is None:
-        return False
-    memory = deployment.memory
-    return memory_arm(deployment.id, at, holdout=memory.holdout, enabled=memory.enabled) == "withheld"
-
-
-def withholds_everywhere(view: View) -> bool:
-    """Whether the memory of every deployment is withheld today; false without deployments."""
-    deployments = stored_strategies.deployments(view)
-    return bool(deployments) and all(withholds_memory(each, view.as_of) for each in deployments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

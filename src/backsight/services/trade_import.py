@@ -1,9 +1,7 @@
 """Trades from a file: rows checked as reports, rows that are stored already, and the trades of the new rows."""
 
-import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -300,18 +298,6 @@ def _entry_state(row: ReportRow, account: Sequence[MoodRow], strategy: Sequence[
         before = opened_at - JUST_BEFORE
         context = with_agent_state(context, mood_from(last_known(account, before), last_known(strategy, before)))
     return _EntryState(equity, context)
-
-
-@contextmanager
-def garbage_collection_paused() -> Iterator[None]:
-    """Pause the cyclic garbage collector: it takes a fifth of the time of an import and frees nothing there."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _checked_row(ctx: Context, row: TradeRow, arguments: dict[str, Any], point_values: PointValues) -> ReportRow:

@@ -6,10 +6,11 @@ from datetime import datetime
 from backsight.core.audit import ChainHead, Checkpoint, Finding, parse_checkpoint
 from backsight.core.chain_heads import RecordedChain
 from backsight.core.errors import UNREADABLE
+from backsight.core.garbage_collection import collection_paused
 from backsight.core.instants import format_instant
 from backsight.core.text.counts import count_of
 from backsight.services.context import Context
-from backsight.services.derivation import collection_paused, find_differences
+from backsight.services.derivation import find_differences
 from backsight.store import audit as stored
 from backsight.store.database import Connection
 from backsight.store.facts import count_erased

@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from backsight.core.audit import EMPTY, ChainHead, parse_head
 from backsight.core.errors import Invalid
+from backsight.core.garbage_collection import collection_paused
 from backsight.core.ids import digest
 from backsight.store import audit
 from backsight.store.columns_file import LABEL_END, read_label
@@ -222,7 +223,8 @@ class ImageCache(ABC, Generic[C]):
         images.clear()
         image_in_file = self._read_file(connection, owner, head)
         if image_in_file is None or image_in_file.head == EMPTY:
-            return self._written(owner, Image(head, self.build(connection, owner)))
+            with collection_paused():
+                return self._written(owner, Image(head, self.build(connection, owner)))
         return self._written(owner, self._updated(connection, owner, image_in_file, head))
 
     def _evict(self) -> None:
@@ -244,7 +246,7 @@ class ImageCache(ABC, Generic[C]):
         try:
             if path is None or not path.exists():
                 return None
-            with path.open("rb") as file:
+            with path.open("rb", buffering=0) as file:  # a buffer would be copied together with the content
                 file_owner, _, head_text = read_label(file.read(LABEL_END), self.file_format).rpartition(" ")
                 file_head = parse_head(head_text)
                 if file_owner != owner or not _is_in_chain(connection, owner, file_head, head):

@@ -275,16 +275,21 @@ class Noun(Generic[T]):
         """The value of a row that has the columns of the table in their order."""
         return typing.cast(T, self._build(row))
 
+    def stored_values(self, row: Sequence[Any]) -> Sequence[Any]:
+        """The values of `to_values`, from a row that was read by `stored_columns`."""
+        values = list(row)
+        for _, number, convert in self._converted:
+            values[number] = convert(values[number])
+        return values
+
     def cells_of_values(self, values: Sequence[Any]) -> dict[str, Cell]:
         """The cells of `to_values` by column name, without the owner, in alphabetical order: ready for hashing."""
         cells = dict(zip(self._sorted_columns, self._pick_sorted(values), strict=True))
         return self._seal(cells) if self.sealed else cells
 
     def item_hashes(self, rows: Sequence[Sequence[Any]]) -> list[str]:
-        """The `item_hash` of each row of `to_values`, column by column: a third of the time that single rows take."""
-        if not rows:
-            return []
-        if self.sealed:
+        """The `item_hash` of each row of `to_values`; many rows column by column, in a third of the time."""
+        if self.sealed or len(rows) < FEW_ROWS:
             return [item_hash(self.cells_of_values(row)) for row in rows]
         columns = list(zip(*(self._pick_sorted(row) for row in rows), strict=True))
         parts, varying = list[str](), list[Iterable[str]]()
@@ -360,6 +365,8 @@ class Noun(Generic[T]):
         ]
 
 
+FEW_ROWS = 10
+"""Fewer rows are hashed one by one, which takes less time."""
 SALT = "salt"
 """The column with the salt of a row's sealed columns."""
 

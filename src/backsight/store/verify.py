@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,7 +37,7 @@ Key = tuple[str, tuple[Cell, ...]]
 
 
 REPORTED = 2_000
-"""Rows between two reports of the progress."""
+"""Rows that are compared at once, and rows or links between two reports of the progress."""
 MOST_LINES = 10
 """Lines of the heads file that are named."""
 
@@ -63,11 +63,10 @@ def verify(
     replay.finish()
     rows = 0
     for noun in AUDITED:
-        for row in connection.execute(_stored(noun, owner)).mappings():
-            rows += 1
-            replay.compare(noun, row)
-            if rows % REPORTED == 0:
-                progress("rows against the audit chain", rows, total)
+        for part in connection.execute(_stored(noun, owner), execution_options={"yield_per": REPORTED}).partitions():
+            replay.compare(noun, part)
+            rows += len(part)
+            progress("rows against the audit chain", rows, total)
     progress("rows against the audit chain", rows, total)
     replay.report_removed()
     return replay.head, rows, replay.findings
@@ -161,24 +160,30 @@ class _ChainReplay:
             detail = "the key did not sign this line: it was forged, or signed with another key"
             self.findings.append(Finding(kind="damaged", table="heads file", key=f"line {line}", detail=detail))
 
-    def compare(self, noun: Noun[Any], row: Row) -> None:
-        """Compare one stored row with the row that the chain implies."""
-        table, cells = noun.table.name, noun.cells(row)
-        key = noun.key_of(row)
-        expected = self.expected.pop((table, key), None)
-        if expected is None:
-            if not self._from_batch(table, cells):
+    def compare(self, noun: Noun[Any], rows: Sequence[Sequence[Any]]) -> None:
+        """Compare stored rows with the rows that the chain implies."""
+        table = noun.table.name
+        values = [noun.stored_values(row) for row in rows]
+        keyed = [(noun.key_of_values(row), row) for row in values]
+        hashes = iter(_row_hashes(noun, [row for key, row in keyed if (table, key) not in self.expected]))
+        for key, row in keyed:
+            expected = self.expected.pop((table, key), None)
+            if expected is not None:
+                self._compare_cells(table, key, noun.cells_of_values(row), expected)
+            elif not self._from_batch(table, next(hashes, "")):
                 self._row("added", table, key, "no command wrote this row with these values")
-            return
+
+    def _compare_cells(
+        self, table: str, key: tuple[Cell, ...], cells: dict[str, Cell], expected: dict[str, Cell]
+    ) -> None:
         differing = [name for name in sorted(cells) if not _same(cells[name], expected.get(name))]
         if differing:
             changes = [f"{name} was {_excerpt(expected.get(name))}, is {_excerpt(cells[name])}" for name in differing]
             self._row("changed", table, key, "; ".join(changes))
 
-    def _from_batch(self, table: str, cells: dict[str, Cell]) -> bool:
+    def _from_batch(self, table: str, row_hash: str) -> bool:
         """Whether a batch wrote an equal row that no other stored row has matched."""
         hashes = self.batches.get(table, Counter())
-        row_hash = _row_hash(cells)
         if hashes[row_hash] < 1:
             return False
         hashes[row_hash] -= 1
@@ -241,11 +246,18 @@ def _hash_of(row: Row, owner: str) -> str | None:
         return None
 
 
+def _row_hashes(noun: Noun[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """The short hash of each row; empty if it has a value that no command could have written."""
+    try:
+        return noun.item_hashes(rows)
+    except (TypeError, ValueError):  # bytes, or not finite: find the rows with such values
+        return [_row_hash(noun.cells_of_values(row)) for row in rows]
+
+
 def _row_hash(cells: Mapping[str, Cell]) -> str:
-    """The short hash of a row; empty if it has a value that no command could have written."""
     try:
         return item_hash(cells)
-    except (TypeError, ValueError):  # bytes, or not finite
+    except (TypeError, ValueError):
         return ""
 
 
@@ -356,7 +368,8 @@ class _NewLinks(_ChainReplay):
         rows = _stored(noun, self.owner)
         if self.first_at is not None:
             rows = rows.where(_may_be_recorded_since(noun, self.owner, self.first_at))
-        self._match(noun, hashes, connection.execute(rows).mappings())
+        for part in connection.execute(rows, execution_options={"yield_per": REPORTED}).partitions():
+            self._match(noun, hashes, part)
         if hashes.total():
             self._row("removed", table, (f"{hashes.total()} of a batch",), "these rows are missing or were changed")
 
@@ -368,7 +381,7 @@ class _NewLinks(_ChainReplay):
             column == (parse_instant(str(cell)) if isinstance(column.type, UtcInstant) else cell)
             for column, cell in pairs
         )
-        stored = connection.execute(_stored(noun, self.owner).where(*where)).mappings().first()
+        stored = connection.execute(_stored(noun, self.owner).where(*where)).first()
         self.rows += 1
         table = noun.table.name
         if stored is None or expected is None:
@@ -378,12 +391,11 @@ class _NewLinks(_ChainReplay):
                 self._row("removed", table, key, "a command wrote this row; it is missing")
             return
         self.expected[table, key] = expected
-        self.compare(noun, stored)
+        self.compare(noun, [stored])
 
-    def _match(self, noun: Noun[Any], hashes: Counter[str], rows: Iterable[Row]) -> None:
+    def _match(self, noun: Noun[Any], hashes: Counter[str], rows: Sequence[Sequence[Any]]) -> None:
         """Take the rows of batches off `hashes`."""
-        for row in rows:
-            row_hash = _row_hash(noun.cells(row))
+        for row_hash in _row_hashes(noun, [noun.stored_values(row) for row in rows]):
             if hashes[row_hash] > 0:
                 hashes[row_hash] -= 1
                 self.rows += 1

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backsight.core.text.tokens import cut, estimate, finest
-from backsight.core.text.vocabulary import COSTS, GRAMS, MARKS
+from backsight.core.text.vocabulary import LONGEST_GRAM, MARKS, costs, grams
 
 FRAGMENTS = [
     *(
@@ -47,7 +47,7 @@ FRAGMENTS = [
     ),
     *("====", "----", "aaaaaaaa", "ABCdef", "abcDEF", "qzxj", "1234567890", "## Orders", '\\"', *MARKS),
 ]
-PIECES = st.sampled_from([*COSTS, *GRAMS, *FRAGMENTS])
+PIECES = st.sampled_from([*costs(), *sorted(grams()), *FRAGMENTS])
 LETTERS = st.text(string.ascii_letters, max_size=30) | st.text("etaoin shrdlu'-_", max_size=30)
 SIGNS = st.text(string.punctuation + " \n\t", max_size=10) | st.text(string.digits, max_size=30)
 ANY = st.lists(PIECES | LETTERS | SIGNS | st.text(max_size=8), max_size=12).map("".join)
@@ -80,8 +80,9 @@ def test_repetition_does_not_deceive_it(part: str, times: int) -> None:
 
 
 def test_no_listed_piece_takes_more_tokens_than_its_cost() -> None:
-    assert [piece for piece, cost in COSTS.items() if tokens(piece) > cost] == []
-    assert [gram for gram in GRAMS if tokens(gram) != 1] == []
+    assert [piece for piece, cost in costs().items() if tokens(piece) > cost] == []
+    assert [gram for gram in grams() if tokens(gram) != 1] == []
+    assert max(map(len, grams())) == LONGEST_GRAM
 
 
 def test_every_run_of_up_to_three_digits_is_one_token() -> None:

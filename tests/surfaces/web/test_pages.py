@@ -18,8 +18,8 @@ from backsight.memory import Memory, open_memory
 from backsight.runtime import demo
 from backsight.runtime.clock import SimulatedClock
 from backsight.services.context import no_progress
-from backsight.services.holdout import withholds_memory
 from backsight.services.library import Library
+from backsight.services.withheld_memory import withholds_memory
 from backsight.surfaces.http_server import HttpOptions, http_application
 from backsight.surfaces.web.page import PAGES
 from backsight.surfaces.web.visible_text import shown

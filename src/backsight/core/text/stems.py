@@ -1,7 +1,7 @@
 """The word stems of a text. Other texts play no part, so nothing leaks from the future or from other owners."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from functools import lru_cache
 
 TEXT_WEIGHT = 0.10
@@ -40,32 +40,29 @@ def stems(text: str | None) -> frozenset[str]:
     return frozenset(map(stem, (words - contractions | heads) - STOPS))
 
 
-def stems_of_texts(texts: Sequence[str | None]) -> Iterator[Set[str]]:
-    """The stems of each text, as `stems` gives them; texts in plain ASCII are split in bulk.
+TEXT_END = "\0"
+"""Stands after the words of each text in `words_of_texts`; no word contains it."""
 
-    >>> [sorted(each) for each in stems_of_texts(["Ranges broke.", None, "it's the ’24 high"])]
-    [['brok', 'rang'], [], ['24', 'high']]
+
+def words_of_texts(texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
+    """The lower-case words of all texts, `TEXT_END` after each text, and the numbers of texts that are left out.
+
+    Only texts in plain ASCII without an apostrophe are split in bulk; `stems` splits the others.
+
+    >>> words_of_texts(["Ranges broke.", None, "it's the ’24 high"])
+    (['ranges', 'broke', '\\x00', '\\x00', '\\x00'], [2])
     """
-    known: dict[str, str] = dict.fromkeys(STOPS, "")
-    plain = [text if text and text.isascii() and _SPECIAL.isdisjoint(text) else "" for text in texts]
-    lines = "\n".join([*plain, ""]).lower().translate(_SPACES).split("\n")[:-1]
-    for text, simple, line in zip(texts, plain, lines, strict=True):
-        if not simple:
-            yield stems(text)
-            continue
-        words = line.split()
-        try:
-            text_stems = {known[word] for word in words}
-        except KeyError:
-            known |= {word: stem(word) for word in words if word not in known}
-            text_stems = {known[word] for word in words}
-        text_stems.discard("")
-        yield text_stems
+    plain, others = list[str](), list[int]()
+    for number, text in enumerate(texts):
+        if text and (not text.isascii() or "'" in text):
+            others.append(number)
+            text = ""
+        plain.append(text.replace("\n", " ") if text else "")
+    return "\n".join([*plain, ""]).lower().translate(_SPACES).replace("\n", f" {TEXT_END} ").split(), others
 
 
-_SPECIAL = frozenset("'\n")
-"""The apostrophe joins words, and the end of a line separates texts."""
 _SPACES = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "\n"}
+"""Every character that is in no word becomes a space, except the ends of texts."""
 
 
 def text_likeness(query_words: Set[str], episode_words: Collection[str]) -> float:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from backsight.core.text.vocabulary import COSTS, GRAMS, LONGEST_GRAM, MARKS, SAVING
+from backsight.core.text.vocabulary import LONGEST_GRAM, MARKS, SAVING, costs, grams
 
 LONGEST_WORD = 40
 """A longer run of letters is counted by its bytes."""
@@ -108,7 +108,7 @@ def _piece(uncertain: str, digits: str, word: str, joint: str, apostrophe: str, 
     if word:
         return _word(word, joint=joint or None, apostrophe=bool(apostrophe))
     if marks:
-        return COSTS.get(marks) or size(marks)
+        return costs().get(marks) or size(marks)
     return size(uncertain or spaces)
 
 
@@ -128,8 +128,8 @@ def _word(piece: str, *, joint: str | None, apostrophe: bool) -> int:
     """
     if len(piece) > LONGEST_WORD:
         return size(piece)
-    if not apostrophe and piece in COSTS:
-        return COSTS[piece]
+    if not apostrophe and piece in costs():
+        return costs()[piece]
     letters = OTHER + piece[1:] if joint else piece
     parts = finest(letters + OTHER) - 1 if apostrophe else finest(letters)
     return parts + (size(joint) - 1 if joint else 0)
@@ -142,10 +142,11 @@ def finest(letters: str) -> int:
     (1, 2, 4)
     """
     best: list[dict[int, int]] = [{0: 0}]
+    single = grams()
     for end in range(1, len(letters) + 1):
         best.append({})
         for start in range(max(0, end - LONGEST_PART), end):
-            parts = [n for before, n in best[start].items() if start == 0 or letters[before:end] not in GRAMS]
+            parts = [n for before, n in best[start].items() if start == 0 or letters[before:end] not in single]
             if parts:
                 best[end][start] = 1 + max(parts)
     return max(best[-1].values())

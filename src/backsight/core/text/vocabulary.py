@@ -5,6 +5,7 @@ them against both tokenizers.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from string import ascii_letters
 
 MARKS = "→←…–—‘’“”±×·−•≤≥€£"
@@ -474,8 +475,16 @@ def _cased(form: str, letters: str) -> str:
 
 SAVING = "".join(f"\\u{first}-\\u{last}" for first, last in (block.split("-") for block in _BLOCKS.split()))
 """The same ranges as a regular-expression class: none of these characters takes three tokens."""
-COSTS: Mapping[str, int] = dict(_costs())
-"""The tokens of a whole piece."""
-GRAMS: frozenset[str] = frozenset(_grams())
-"""Letters, with or without a space before them, that are one token."""
-LONGEST_GRAM = max(map(len, GRAMS))
+LONGEST_GRAM = 4
+
+
+@cache
+def costs() -> Mapping[str, int]:
+    """The tokens of a whole piece."""
+    return dict(_costs())
+
+
+@cache
+def grams() -> frozenset[str]:
+    """Letters, with or without a space before them, that are one token."""
+    return frozenset(_grams())

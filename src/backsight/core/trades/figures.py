@@ -35,7 +35,7 @@ EPOCH_WEEKDAY = 3
 def figures_of(columns: ClosedTradeColumns, rows: Integers) -> ResultFigures:
     """The figures of some trades."""
     pnl, known = columns.pnl[rows], converted_pnl(columns, rows)
-    money = known[np.isfinite(known)]
+    money = np.sort(known[np.isfinite(known)])
     won = pnl > 0.0
     wins, losses = money[money > 0.0], money[money < 0.0]
     in_r = np.array([group.outcome_unit == "R" for group in columns.groups], np.bool_)[columns.group[rows]]
@@ -43,7 +43,7 @@ def figures_of(columns: ClosedTradeColumns, rows: Integers) -> ResultFigures:
     outcomes = _outcomes(won, in_r)
     hides = outcomes.hides_losers
     minutes = columns.minutes[rows]
-    minutes = minutes[np.isfinite(minutes)]
+    minutes = np.sort(minutes[np.isfinite(minutes)])
     n, n_won = len(rows), int(np.count_nonzero(won))
     low, high = rate_bounds(n_won, n, confidence=0.5 + LEVEL / 2.0) if n else (None, None)
     return ResultFigures(
@@ -53,14 +53,14 @@ def figures_of(columns: ClosedTradeColumns, rows: Integers) -> ResultFigures:
         win_rate_low=low,
         win_rate_high=high,
         net=math.fsum(money.tolist()),
-        profit_factor=_sum(wins) / -_sum(losses) if len(losses) else None,
-        r=None if hides else _mean(columns.outcome[rows][in_r]),
+        profit_factor=float(wins.sum()) / -float(losses.sum()) if len(losses) else None,
+        r=None if hides else _mean(np.sort(columns.outcome[rows][in_r])),
         r_missing=f"no mean in R is given: {outcomes.in_words}" if hides else _unknown_r(outcomes),
         money=_mean(money),
-        average_minutes=_sum(minutes) / len(minutes) if len(minutes) else None,
-        median_minutes=float(np.median(minutes)) if len(minutes) else None,
-        best=float(money.max()) if len(money) else None,
-        worst=float(money.min()) if len(money) else None,
+        average_minutes=float(minutes.sum()) / len(minutes) if len(minutes) else None,
+        median_minutes=_median(minutes) if len(minutes) else None,
+        best=float(money[-1]) if len(money) else None,
+        worst=float(money[0]) if len(money) else None,
         unconverted=n - len(money),
     )
 
@@ -78,16 +78,18 @@ def _unknown_r(outcomes: KnownOutcomes) -> str | None:
     return f"R is unknown for {outcomes.unknown} of {outcomes.n} trades" if outcomes.unknown else None
 
 
-def _sum(values: Floats) -> float:
-    """The sum of values, whatever their order."""
-    return float(np.sort(values).sum())
+def _median(values: Floats) -> float:
+    """The median of ascending values."""
+    return float(values[(len(values) - 1) // 2 : len(values) // 2 + 1].mean())
 
 
 def _mean(values: Floats) -> MeanFigure | None:
+    """The mean of ascending values, and its interval."""
     if not len(values):
         return None
-    mean = _sum(values) / len(values)
-    interval = Moments(n=len(values), mean=mean, squares=_sum((values - mean) ** 2)).interval(level=LEVEL)
+    mean = float(values.sum()) / len(values)
+    squares = float(np.sort((values - mean) ** 2).sum())
+    interval = Moments(n=len(values), mean=mean, squares=squares).interval(level=LEVEL)
     low, high = (None, None) if interval is None else interval
     return MeanFigure(n=len(values), mean=mean, low=low, high=high)
 

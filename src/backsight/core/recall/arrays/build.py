@@ -56,9 +56,10 @@ def _joined(parts: list[Array], kind: str) -> Array:
 
 def _sorted(arrays: dict[str, Array], words: Array) -> tuple[dict[str, Array], Array]:
     """The rows by (known_at, id), with their words."""
-    order = np.lexsort((arrays["ids"], arrays["known_at"]))
-    if np.array_equal(order, np.arange(len(order))):
+    known_at = arrays["known_at"]
+    if np.all(known_at[1:] > known_at[:-1]):  # so they are read from an index
         return arrays, words
+    order = np.lexsort((arrays["ids"], known_at))
     ends = arrays["word_ends"].astype(np.int64)
     lengths = np.diff(ends, prepend=0)
     starts, lengths = (ends - lengths)[order], lengths[order]

@@ -8,7 +8,6 @@ update returns a new one that shares arrays with the old one. It has the last ve
 
 import math
 import zlib
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -22,9 +21,9 @@ from backsight.core.context import ContextVector
 from backsight.core.instants import EPOCH
 from backsight.core.memory.episodic import Episode, EpisodeKind
 from backsight.core.portfolio import Direction, Mode
+from backsight.core.recall.arrays.words import encode_texts
 from backsight.core.recall.score import OUTCOME_CLIP_R, conviction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES, Regime, Session, VolatilityRegime
-from backsight.core.text.stems import stems_of_texts
 from backsight.core.trades.trade import Outcome, OutcomeUnit
 
 T = TypeVar("T")
@@ -555,7 +554,7 @@ def _encoded(rows: EpisodeRows, vocabulary: Vocabulary) -> tuple[dict[str, Array
 def encode_rows(rows: EpisodeRows, vocabulary: Vocabulary) -> tuple[dict[str, Array], Array]:
     """Encode rows as arrays in their order, and their words; `word_ends` counts from the first of these words."""
     count, names = len(rows.id), [name.encode() for name in rows.id]
-    words, ends = _words(rows.market_context, vocabulary)
+    words, ends = encode_texts(rows.market_context, vocabulary.words.code)
     settings = zip(rows.context_regime, rows.context_volatility_regime, rows.context_session, strict=True)
     batch: dict[str, Array] = {
         "known_at": _micros_of(rows.known_at),
@@ -587,15 +586,6 @@ def _coded(keys: Iterable[Any], interned: Interned[T], make: Callable[[Any], T])
 
 def _array_of(values: Iterable[float], kind: str, count: int) -> Array:
     return np.fromiter(values, kind, count)
-
-
-def _words(texts: Sequence[str | None], vocabulary: Vocabulary) -> tuple[Array, Array]:
-    """The word codes of all texts one after the other, in the order of each text, and the index at which it ends."""
-    codes, ends, known, code = array("I"), array("q"), vocabulary.words.codes, vocabulary.words.code
-    for text_stems in stems_of_texts(texts):
-        codes.extend(sorted([known[stem] if stem in known else code(stem) for stem in text_stems]))
-        ends.append(len(codes))
-    return np.array(codes, "u4"), np.array(ends, "i8")
 
 
 def _groups(rows: EpisodeRows) -> Iterator[tuple[Any, ...]]:
