@@ -20,7 +20,7 @@ from backsight.memory import Memory, PaperBroker, PaperTerms
 from backsight.ops.claims import RecordedIntent
 from backsight.ops.ticks import ClosedTick
 from backsight.runtime.live import LiveLoop, LiveSettings, run_live
-from backsight.runtime.recovery import NOT_CONFIRMED
+from backsight.runtime.recovery import NOT_CONFIRMED, RECOGNISED
 from backsight.runtime.replay import recorded_session
 from backsight.testing import T0, FakeClock
 
@@ -162,15 +162,19 @@ class FailingMemory(Memory):
 
 
 class DyingBroker(PaperBroker):
-    """Executes an order, and interrupts the loop before it can answer."""
+    """Executes an order, and interrupts the loop before it can answer, or does not answer in time."""
 
     deaths = 0
+    silence: Sequence[str] = ()
+    """The reasons of orders that are not answered."""
 
     def submit(self, order: Order) -> OrderResult:
         result = super().submit(order)
         if self.deaths > 0:
             self.deaths -= 1
             raise Interruption
+        if order.reason in self.silence:
+            raise Unavailable("no answer within 10 s")
         return result
 
 
@@ -258,6 +262,28 @@ def test_an_interrupted_order_that_left_no_trace_is_not_confirmed(desk: Desk) ->
     desk.run(desk.loop(holder="second"), 1)
     interrupted = desk.decisions()[1]
     assert (interrupted.verdict.kind, interrupted.verdict.rule) == ("rejected", NOT_CONFIRMED)
+
+
+def test_an_order_that_the_broker_took_without_an_answer_is_executed(desk: Desk) -> None:
+    desk.broker.silence = ("call 2", "call 8")
+    desk.run(desk.loop(), 16)
+    executed = {each.reason: each.verdict.detail for each in desk.decisions() if each.verdict.kind == "executed"}
+    assert executed == {"call 2": RECOGNISED, "call 5": None, "call 8": RECOGNISED, "call 12": None}
+    assert [(trade.exit_reason, trade.entry.reason) for trade in desk.trades()] == [
+        ("call 8", "call 2"),
+        ("call 12", "call 8"),
+    ]
+
+
+def test_an_order_that_the_broker_did_not_take_nor_answer_is_not_confirmed(desk: Desk) -> None:
+    desk.broker.submit = unanswered_submit  # type: ignore[method-assign]
+    desk.run(desk.loop(), 2)
+    verdict = desk.decisions()[1].verdict
+    assert (verdict.kind, verdict.rule) == ("rejected", NOT_CONFIRMED)
+
+
+def unanswered_submit(order: Order) -> OrderResult:
+    raise Unavailable("no connection")
 
 
 def interrupted_submit(order: Order) -> OrderResult:

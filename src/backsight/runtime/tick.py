@@ -1,5 +1,6 @@
 """One tick of an agent, live, simulated or replayed: snapshot, memory, decision, order, record."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,14 +9,16 @@ from typing import Any
 
 from backsight.arguments import LONG_PROSE
 from backsight.core.decision import AgentDecision, AgentInput, OpenedTick, ProposedOrder, Verdict
-from backsight.core.errors import BacksightError
+from backsight.core.errors import BacksightError, Unavailable
 from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot, Executed, FillMark, Order, last_mark
 from backsight.memory import Memory
 from backsight.ops.ticks import ClosedTick
 from backsight.ports import Agent, Broker
+from backsight.runtime.recovery import settle_proposals
 from backsight.services.deployments import deployment_named
 
+LOG = logging.getLogger("backsight")
 Closing = dict[str, Any]
 """The arguments of `close_tick`."""
 
@@ -83,8 +86,8 @@ def play_tick(
     record_intent(closing)
     closing["proposals"] = [carry_out(broker, order) for order in decision.orders]
     record_intent(closing)
-    closing["after"] = broker.snapshot(since=None if tick.since is None else last_mark(before.fills, tick.since))
-    return closing
+    after = broker.snapshot(since=None if tick.since is None else last_mark(before.fills, tick.since))
+    return closing | {"after": after, "proposals": settle_proposals(closing["proposals"], before, after)}
 
 
 def _shows_memory(memory: Memory, deployment: str) -> bool:
@@ -146,10 +149,14 @@ def storable(response: str, *, most: int = LONG_PROSE) -> str:
 def carry_out(broker: Broker, order: Order) -> ProposedOrder:
     """Submit an order, and return it with its verdict and the id that the broker gave it.
 
-    An error of the broker is a rejection: it ends neither the loop nor the other orders of the decision.
+    An error of the broker is a rejection: it ends neither the loop nor the other orders of the decision. A broker that
+    did not answer may have taken the order, so there is no verdict yet.
     """
     try:
         result = broker.submit(order)
+    except Unavailable as error:
+        LOG.warning("the broker's answer to an order in %s is not known: %s", order.symbol, error)
+        return ProposedOrder(order=order)
     except BacksightError as error:
         verdict = Verdict(kind="rejected", rule=f"BROKER_{error.kind.upper()}", detail=error.message)
         return ProposedOrder(order=order, verdict=verdict)
