@@ -12,7 +12,7 @@ import pytest
 from backsight.core.decision import AgentDecision, AgentInput, Decision
 from backsight.core.errors import Conflict, Invalid, Unavailable
 from backsight.core.market import Bar
-from backsight.core.orders import BEGINNING, Order, OrderResult, Rejected
+from backsight.core.orders import BEGINNING, BrokerSnapshot, FillMark, Order, OrderResult, Rejected
 from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
 from backsight.core.trades.trade import Trade
@@ -339,6 +339,28 @@ def test_a_rejection_is_recorded_however_odd_its_words_are(simulated_desk: Desk)
         desk.run(desk.loop(), 2)
         verdict = desk.decisions()[number].verdict
         assert (verdict.kind, (verdict.rule or "")[: len(rule)]) == ("rejected", rule)
+
+
+@pytest.mark.parametrize("spoilt", [{"equity": float("nan")}, {"account": "another"}])
+def test_a_state_after_the_orders_that_cannot_be_recorded_is_asked_for_again(
+    simulated_desk: Desk, spoilt: dict[str, Any]
+) -> None:
+    desk = simulated_desk
+    desk.agent = Once(AgentDecision(order=ORDER))
+    desk.run(desk.loop(), 1)
+    states, snapshot = iter([{}, spoilt]), desk.broker.snapshot
+
+    def spoilt_snapshot(*, since: FillMark | None = None) -> BrokerSnapshot:
+        state = snapshot(since=since)
+        return replace(state, portfolio=replace(state.portfolio, **next(states, {})))
+
+    desk.broker.snapshot = spoilt_snapshot  # type: ignore[method-assign]
+    with pytest.raises(Invalid, match="after"):
+        desk.run(desk.loop(), 1)
+    desk.run(desk.loop(), 2)
+    assert [each.verdict.kind for each in desk.decisions()] == ["noop", "executed", "noop", "noop"]
+    (trade,) = desk.memory.list_trades(deployment="Turning@live", status="open").trades
+    assert trade.entry.reason == "it breaks"
 
 
 def unanswered_submit(order: Order) -> OrderResult:
