@@ -333,7 +333,7 @@ def test_a_rejection_is_recorded_however_odd_its_words_are(simulated_desk: Desk)
         rule, detail = next(words)
         return Rejected(order=order, rule=rule, detail=detail)
 
-    desk.broker.submit = reject  # type: ignore[assignment]
+    desk.broker.submit = reject  # type: ignore[method-assign]
     for number, rule in ((1, "BROKER_REJECTED"), (3, "not enough xx")):
         desk.agent.calls = 0
         desk.run(desk.loop(), 2)
