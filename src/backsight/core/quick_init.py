@@ -5,7 +5,7 @@ import. `quick_init` replaces it by one that fills the same slots by plain assig
 class with the same slots that is not frozen. Nobody else has the instance by then.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from functools import wraps
 from typing import Any, TypeVar
@@ -32,21 +32,22 @@ def quick_init(of: type[T]) -> type[T]:
         raise TypeError(f"{of.__name__} does more in __init__ than set keyword-only fields")
 
     made: Any = of
+    dataclass_init = made.__init__
 
-    @wraps(made.__init__)
+    @wraps(dataclass_init)
     def init_at_first(self: T, **values: Any) -> None:
         # Compiled for the first instance and not at import: most programs make instances of few classes.
-        made.__init__ = _init(own)
+        made.__init__ = _init(own, dataclass_init.__kwdefaults__ or {})
         made.__init__(self, **values)
 
     made.__init__ = init_at_first
     return of
 
 
-def _init(own: tuple[Field[Any], ...]) -> Callable[..., None]:
+def _init(own: tuple[Field[Any], ...], defaults: Mapping[str, Any]) -> Callable[..., None]:
+    """The fast `__init__`; `defaults` has, for a field with a factory, what its dataclass takes for no value."""
     scope: dict[str, Any] = {
         "_set_class": _set_class,
-        "_missing": MISSING,
         "_Draft": type("Draft", (), {"__slots__": tuple(field.name for field in own)}),
     }
     parameters, assignments = list[str](), list[str]()
@@ -54,8 +55,9 @@ def _init(own: tuple[Field[Any], ...]) -> Callable[..., None]:
         name, value = field.name, field.name
         if field.default_factory is not MISSING:
             scope[f"_make_{name}"] = field.default_factory
-            parameters.append(f"{name}=_missing")
-            value = f"_make_{name}() if {name} is _missing else {name}"
+            scope[f"_missing_{name}"] = defaults[name]
+            parameters.append(f"{name}=_missing_{name}")
+            value = f"_make_{name}() if {name} is _missing_{name} else {name}"
         elif field.default is not MISSING:
             scope[f"_default_{name}"] = field.default
             parameters.append(f"{name}=_default_{name}")
