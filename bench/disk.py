@@ -3,7 +3,8 @@
 A deployment in one symbol ticks every minute on a SQLite file. The price moves at every tick. A position is entered and
 left every two hours. Each tick has its recall, and the memory that it was shown is stored with the decision. Memory and
 processor time are printed after every tenth part of the ticks: both must become flat. Then everything is verified, and
-what the last hundredth of the ticks wrote.
+what the last hundredth of the ticks wrote. With `--trades` the ticks run beside earlier trades, whose bytes do not
+count: as in a store in use, each tick then recalls as many episodes as a recall returns.
 """
 
 import argparse
@@ -41,14 +42,56 @@ class Market:
         return a_snapshot(*positions, at=at, marks={"BTC": self.price})
 
 
-def run(path: Path, ticks: int) -> float:
-    """Tick on a new store, printing the memory of the process, and verify; the processor seconds of all ticks."""
-    clock, market = SimulatedClock(START), Market()
-    part, last_hundredth, checkpoint = ticks // 10, ticks - ticks // 100, None
-    with open_memory(f"sqlite:///{path}", owner="bench", clock=clock) as memory:
+class Desk:
+    """A deployment that ticks in the market, in a store of its own."""
+
+    def __init__(self, memory: Memory, clock: SimulatedClock) -> None:
+        self.memory, self.clock, self.market = memory, clock, Market()
         memory.open_account(venue="bench", name="bench", mode="sim")
         memory.save_strategy(name="VolBreakout", thesis="Breaks carry.", rules=["enter on a close"])
         memory.deploy(strategy_name="VolBreakout", account="bench")
+
+    def tick(self, number: int, *, ordering: bool) -> None:
+        """A tick one minute later, with its recall and prompt; with an order it enters or leaves the position."""
+        memory, clock, market = self.memory, self.clock, self.market
+        clock.advance(minutes=1)
+        market.price = round(market.price * (1 + market.random.gauss(0, 0.0005)), 2)
+        before, order, after = market.snapshot(clock.now()), None, None
+        if ordering:
+            order = Order(symbol="BTC", quantity=-1.0 if market.entry else 1.0, reason=f"bench {number}")
+            market.entry = 0.0 if market.entry else market.price
+            after = market.snapshot(clock.now())
+        opened = memory.open_tick(deployment=DEPLOYMENT, at=clock.now(), before=before, symbols=["BTC"])
+        memory.close_tick(
+            deployment=DEPLOYMENT,
+            at=clock.now(),
+            before=before,
+            after=after,
+            proposal=order,
+            verdict=Verdict(kind="noop" if order is None else "executed"),
+            shown=list(opened.memory),
+            recalled=list(opened.recalled),
+            recalls=list(opened.recalls),
+        )
+
+    def trade(self, trades: int) -> None:
+        """Enter and leave a position for each trade, with an hour between the ticks."""
+        for number in range(2 * trades):
+            self.clock.advance(minutes=59)
+            self.tick(number, ordering=True)
+
+
+def run(path: Path, ticks: int, *, trades: int) -> tuple[float, dict[str, int]]:
+    """Tick on a new store with some trades, printing the memory of the process, and verify.
+
+    The processor seconds of all ticks, and the sizes of tables and indexes before the first of them.
+    """
+    part, last_hundredth, checkpoint = ticks // 10, ticks - ticks // 100, None
+    clock = SimulatedClock(START)
+    with open_memory(f"sqlite:///{path}", owner="bench", clock=clock) as memory:
+        desk = Desk(memory, clock)
+        desk.trade(trades)
+        sizes_before = sizes(path)
         started = part_started = time.process_time()
         verifying = 0.0
         for number in range(ticks):
@@ -60,31 +103,13 @@ def run(path: Path, ticks: int) -> float:
                 milliseconds = 1e3 * (now - part_started) / part
                 print(f"  {number:9,} ticks: {resident():6.0f} MB, {milliseconds:.1f} ms of processor time a tick")
                 part_started = now
-            clock.advance(minutes=1)
-            market.price = round(market.price * (1 + market.random.gauss(0, 0.0005)), 2)
-            before, order, after = market.snapshot(clock.now()), None, None
-            if number % HOLD == HOLD - 1:
-                order = Order(symbol="BTC", quantity=-1.0 if market.entry else 1.0, reason=f"bench {number}")
-                market.entry = 0.0 if market.entry else market.price
-                after = market.snapshot(clock.now())
-            opened = memory.open_tick(deployment=DEPLOYMENT, at=clock.now(), before=before, symbols=["BTC"])
-            memory.close_tick(
-                deployment=DEPLOYMENT,
-                at=clock.now(),
-                before=before,
-                after=after,
-                proposal=order,
-                verdict=Verdict(kind="noop" if order is None else "executed"),
-                shown=list(opened.memory),
-                recalled=list(opened.recalled),
-                recalls=list(opened.recalls),
-            )
+            desk.tick(number, ordering=number % HOLD == HOLD - 1)
         seconds = time.process_time() - started - verifying
         if checkpoint is not None:
             verified(memory, f"the last {ticks - last_hundredth:,} ticks", since=checkpoint)
             verified(memory, "everything")
         print(f"  resident at the end: {resident():.0f} MB")
-        return seconds
+        return seconds, sizes_before
 
 
 def verified(memory: Memory, what: str, *, since: str | None = None) -> tuple[float, str | None]:
@@ -97,30 +122,29 @@ def verified(memory: Memory, what: str, *, since: str | None = None) -> tuple[fl
 
 
 def sizes(path: Path) -> dict[str, int]:
-    """Bytes of the rows of each table, from the lengths of their columns; indexes and pages are in the total only."""
+    """Bytes of the pages of each table and index."""
     with closing(sqlite3.connect(path)) as connection:
-        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found = {}
-        for name in names:
-            columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
-            lengths = " + ".join(f'coalesce(length(CAST("{column}" AS BLOB)), 0)' for column in columns)
-            found[name] = int(connection.execute(f"SELECT coalesce(sum({lengths}), 0) FROM {name}").fetchone()[0])
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+        return dict(connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ticks", type=int, default=10_000)
-    ticks = parser.parse_args().ticks
+    parser.add_argument(
+        "--trades", type=int, default=0, help="closed trades before the ticks, whose bytes do not count"
+    )
+    arguments = parser.parse_args()
+    ticks = arguments.ticks
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
-        seconds = run(path, ticks)
-        total = path.stat().st_size
+        seconds, before = run(path, ticks, trades=arguments.trades)
+        grown = {name: size - before.get(name, 0) for name, size in sizes(path).items()}
+        total = sum(grown.values())
         print(f"{ticks:,} ticks: {total / ticks:,.0f} bytes a tick, {1e3 * seconds / ticks:.1f} ms of processor time")
         print(f"a year of one-minute ticks: {total / ticks * YEAR / 1e9:.2f} GB")
-        for name, size in sizes(path).items():
-            if size / ticks >= 1:
-                print(f"  {name:28} {size / ticks:8,.0f} bytes a tick")
+        for name, size in sorted(grown.items(), key=lambda item: -item[1]):
+            if size / ticks >= 5:
+                print(f"  {name:52} {size / ticks:8,.0f} bytes a tick")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,10 @@ class Broker(Protocol):
         ...
 
     def submit(self, order: "Order") -> "OrderResult":
-        """Submit an order and return its result; a rejection is a result, not an error."""
+        """Submit an order and return its result; a rejection is a result, not an error.
+
+        `Unavailable` if it is not known whether the order was taken: what the next snapshot shows of it decides.
+        """
         ...
 
 

@@ -145,7 +145,6 @@ ELSEWHERE = {
     "store/plans.py": ("services/test_plans.py", QUERIES),
     "store/publishing.py": ("store/search/test_hybrid.py", QUERIES),
     "store/reading.py": ("ops/test_two_clocks.py", "the horizon of every query"),
-    "store/recalls.py": ("services/test_recall.py", QUERIES),
     "store/columns_build.py": ("store/test_columns.py", WHOLE),
     "store/images.py": ("store/test_columns.py", "what the images of episodes and of trades share"),
     "store/schema.py": ("store/test_migrations.py", WHOLE),

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backsight.core.decision import Verdict
 from backsight.core.errors import Refused
 from backsight.core.secret_text import is_seed_phrase, refuse_secrets, secret_in, without_secrets
 from backsight.memory import open_memory
-from backsight.testing import T0, FakeClock, a_trade_call
+from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
+from support import deployed
 
 KEY = "BINANCE_API_KEY=a1b2c3d4e5f6a7b8"
 
@@ -137,6 +139,14 @@ def test_a_citation_that_a_model_gave_is_recorded_without_its_secret() -> None:
         memory.record_decision(**call, reasoning="breaks", citations=["SOUL.md:3", KEY])
         assert KEY not in str(memory.export_audit().links)
         assert "[line removed: it looked like a key]" in str(memory.export_audit().links)
+
+
+def test_ids_of_memories_that_a_model_gave_are_recorded_without_their_secret() -> None:
+    with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
+        deployed(memory)
+        tick: dict[str, Any] = {"at": T0, "before": a_snapshot(at=T0), "verdict": Verdict(kind="noop")}
+        decision = memory.close_tick(deployment="VolBreakout@main", **tick, recalled=["a memory", KEY]).decision
+        assert decision.recalled == ("a memory", "[line removed: it looked like a key]")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from backsight.core.decision import AgentDecision, AgentInput, Decision
-from backsight.core.errors import Conflict, Unavailable
+from backsight.core.errors import Conflict, Invalid, Unavailable
 from backsight.core.market import Bar
-from backsight.core.orders import BEGINNING, Order, OrderResult
+from backsight.core.orders import BEGINNING, BrokerSnapshot, FillMark, Order, OrderResult, Rejected
 from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
 from backsight.core.trades.trade import Trade
-from backsight.memory import Memory, PaperBroker, PaperTerms
+from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory
 from backsight.ops.claims import RecordedIntent
 from backsight.ops.ticks import ClosedTick
 from backsight.runtime.live import LiveLoop, LiveSettings, run_live
-from backsight.runtime.recovery import NOT_CONFIRMED
+from backsight.runtime.recovery import NOT_CONFIRMED, RECOGNISED
 from backsight.runtime.replay import recorded_session
 from backsight.testing import T0, FakeClock
 
@@ -162,15 +162,19 @@ class FailingMemory(Memory):
 
 
 class DyingBroker(PaperBroker):
-    """Executes an order, and interrupts the loop before it can answer."""
+    """Executes an order, and interrupts the loop before it can answer, or does not answer in time."""
 
     deaths = 0
+    silence: Sequence[str] = ()
+    """The reasons of orders that are not answered."""
 
     def submit(self, order: Order) -> OrderResult:
         result = super().submit(order)
         if self.deaths > 0:
             self.deaths -= 1
             raise Interruption
+        if order.reason in self.silence:
+            raise Unavailable("no answer within 10 s")
         return result
 
 
@@ -181,7 +185,7 @@ class Desk:
         self.memory, self.clock = memory, clock
         clock.at = START
         self.broker = DyingBroker(deployed(memory), at=START, cash=1_000.0, terms=TERMS)
-        self.agent = Turning()
+        self.agent: Turning | Once = Turning()
 
     def loop(self, memory: Memory | None = None, *, holder: str = "first") -> LiveLoop:
         settings = LiveSettings(deployment="Turning@live", symbols=["BTC"], every=timedelta(hours=1), holder=holder)
@@ -258,6 +262,109 @@ def test_an_interrupted_order_that_left_no_trace_is_not_confirmed(desk: Desk) ->
     desk.run(desk.loop(holder="second"), 1)
     interrupted = desk.decisions()[1]
     assert (interrupted.verdict.kind, interrupted.verdict.rule) == ("rejected", NOT_CONFIRMED)
+
+
+def test_an_order_that_the_broker_took_without_an_answer_is_executed(desk: Desk) -> None:
+    desk.broker.silence = ("call 2", "call 8")
+    desk.run(desk.loop(), 16)
+    executed = {each.reason: each.verdict.detail for each in desk.decisions() if each.verdict.kind == "executed"}
+    assert executed == {"call 2": RECOGNISED, "call 5": None, "call 8": RECOGNISED, "call 12": None}
+    assert [(trade.exit_reason, trade.entry.reason) for trade in desk.trades()] == [
+        ("call 8", "call 2"),
+        ("call 12", "call 8"),
+    ]
+
+
+def test_an_order_that_the_broker_did_not_take_nor_answer_is_not_confirmed(desk: Desk) -> None:
+    desk.broker.submit = unanswered_submit  # type: ignore[method-assign]
+    desk.run(desk.loop(), 2)
+    verdict = desk.decisions()[1].verdict
+    assert (verdict.kind, verdict.rule) == ("rejected", NOT_CONFIRMED)
+
+
+class Once:
+    """Gives one decision at the second call."""
+
+    def __init__(self, decision: AgentDecision) -> None:
+        self.calls, self.decision = 0, decision
+
+    def decide(self, agent_input: AgentInput) -> AgentDecision:
+        self.calls += 1
+        return self.decision if self.calls == 2 else AgentDecision()
+
+
+@pytest.fixture
+def simulated_desk(clock: FakeClock) -> Iterator[Desk]:
+    with open_memory("sqlite://", clock=clock) as memory:
+        yield Desk(memory, clock)
+
+
+ORDER = Order(symbol="BTC", quantity=10.0, reason="it breaks")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("confidence", 1.5), ("cost", float("nan")), ("citations", ("two\nlines",)), ("recalls", ("no recall",))],
+)
+def test_a_decision_that_cannot_be_recorded_is_refused_before_its_order_goes_out(
+    simulated_desk: Desk, field: str, value: Any
+) -> None:
+    desk = simulated_desk
+    desk.agent = Once(AgentDecision(order=ORDER, **{field: value}))
+    with pytest.raises(Invalid, match=field):
+        desk.run(desk.loop(), 2)
+    assert desk.broker.snapshot(since=BEGINNING).fills == ()
+
+
+def test_an_order_is_recorded_however_long_or_odd_its_reason_is(simulated_desk: Desk) -> None:
+    desk = simulated_desk
+    desk.agent = Once(AgentDecision(order=replace(ORDER, reason="why\0" + "x" * 5_000)))
+    desk.run(desk.loop(), 2)
+    decision = desk.decisions()[1]
+    assert (decision.verdict.kind, len(decision.reason or "")) == ("executed", 1_000)
+
+
+def test_a_rejection_is_recorded_however_odd_its_words_are(simulated_desk: Desk) -> None:
+    desk = simulated_desk
+    desk.agent = Once(AgentDecision(order=ORDER))
+    words = iter([("", "no\0reason"), ("not\nenough " + "x" * 500, "")])
+
+    def reject(order: Order) -> Rejected:
+        rule, detail = next(words)
+        return Rejected(order=order, rule=rule, detail=detail)
+
+    desk.broker.submit = reject  # type: ignore[method-assign]
+    for number, rule in ((1, "BROKER_REJECTED"), (3, "not enough xx")):
+        desk.agent.calls = 0
+        desk.run(desk.loop(), 2)
+        verdict = desk.decisions()[number].verdict
+        assert (verdict.kind, (verdict.rule or "")[: len(rule)]) == ("rejected", rule)
+
+
+@pytest.mark.parametrize("spoilt", [{"equity": float("nan")}, {"account": "another"}])
+def test_a_state_after_the_orders_that_cannot_be_recorded_is_asked_for_again(
+    simulated_desk: Desk, spoilt: dict[str, Any]
+) -> None:
+    desk = simulated_desk
+    desk.agent = Once(AgentDecision(order=ORDER))
+    desk.run(desk.loop(), 1)
+    states, snapshot = iter([{}, spoilt]), desk.broker.snapshot
+
+    def spoilt_snapshot(*, since: FillMark | None = None) -> BrokerSnapshot:
+        state = snapshot(since=since)
+        return replace(state, portfolio=replace(state.portfolio, **next(states, {})))
+
+    desk.broker.snapshot = spoilt_snapshot  # type: ignore[method-assign]
+    with pytest.raises(Invalid, match="after"):
+        desk.run(desk.loop(), 1)
+    desk.run(desk.loop(), 2)
+    assert [each.verdict.kind for each in desk.decisions()] == ["noop", "executed", "noop", "noop"]
+    (trade,) = desk.memory.list_trades(deployment="Turning@live", status="open").trades
+    assert trade.entry.reason == "it breaks"
+
+
+def unanswered_submit(order: Order) -> OrderResult:
+    raise Unavailable("no connection")
 
 
 def interrupted_submit(order: Order) -> OrderResult:

@@ -46,6 +46,13 @@ def test_other_files_are_refused_by_every_operation_that_takes_one(caller: Memor
                 caller.run(operation, sent)
 
 
+def test_a_folder_with_a_link_to_a_file_elsewhere_is_refused(caller: Memory, tmp_path: Path) -> None:
+    (tmp_path / "allowed/export").mkdir()
+    (tmp_path / "allowed/export/trade_history.jsonl").symlink_to(tmp_path / "outside.csv")
+    with pytest.raises(Refused, match="outside the folders"):
+        caller.import_data(path=str(tmp_path / "allowed/export"))
+
+
 def test_every_argument_that_names_a_file_is_marked() -> None:
     for operation in OPERATIONS.values():
         texts = {name: str(field.description) for name, field in operation.arguments.model_fields.items()}

@@ -10,7 +10,9 @@ from backsight.core.orders import Order
 from backsight.memory import Memory, open_memory
 from backsight.testing import FakeClock, a_position, a_snapshot
 
-EVERY_TICK = "decision_snapshots|position_marks|retrievals|recalls|affective_state|shown_segments|fills"
+EVERY_TICK = (
+    "decision_snapshots|position_marks|retrievals|retrieved_episodes|recalls|affective_state|shown_segments|fills"
+)
 """Tables that grow with ticks; but the audit log, whose last link is read by its key, which a plan does not say."""
 READS_ALL = re.compile(rf"SCAN (?:{EVERY_TICK})\b|SEARCH (?:{EVERY_TICK}) .*\(owner_id=\?\)$")
 """SQLite's words for reading every row of an owner."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from backsight.core.audit import EMPTY, ChainHead
-from backsight.core.decision import Verdict
+from backsight.core.decision import ShownSegment, Verdict
 from backsight.core.orders import Order
 from backsight.memory import Memory, open_memory
 from backsight.services.deployments import deployment_named
@@ -21,7 +21,7 @@ from backsight.store.recalls import recalls_of
 from backsight.store.trades import TRADES
 from backsight.store.transaction_state import MOST_OWNERS, UnchangedValues
 from backsight.store.unchanged import get, put, unchanged
-from backsight.testing import FakeClock, a_position, a_snapshot, a_trade_call
+from backsight.testing import T0, FakeClock, a_position, a_snapshot, a_trade_call
 
 DEPLOYMENT = "VolBreakout@desk"
 
@@ -191,3 +191,15 @@ def test_the_values_of_few_owners_are_kept() -> None:
         values.at(str(number), EMPTY).values["key"] = frozenset(), number
     assert not values.has("0", "key")
     assert values.has("1", "key")
+
+
+def test_a_text_whose_row_was_removed_is_stored_again(memory: Memory) -> None:
+    shown = ShownSegment(owner_id="ana", hash="a" * 64, name="rules", text="Wait.", known_at=T0, recorded_at=T0)
+    for removing in (False, True, False):
+        with memory.writing() as transaction:
+            if removing:
+                transaction.remove_old(stored_decisions.SEGMENTS, "ana", [shown.hash], before=T0)
+            else:
+                stored_decisions.add_segments(transaction, "ana", [shown])
+    with memory.reading() as connection:
+        assert stored_decisions.segments(connection, "ana", [shown.hash]).keys() == {shown.hash}

@@ -23,14 +23,15 @@ from backsight.store.bars import BARS
 from backsight.store.decisions import DECISIONS, SEGMENTS
 from backsight.store.experience import BELIEF_CHECKPOINTS, CELL_CHECKPOINTS, DERIVED, HABIT_CHECKPOINTS
 from backsight.store.mapping import SALT, JsonText, Noun, UtcInstant
-from backsight.store.memories import RECALLS, RETRIEVALS
+from backsight.store.memories import RECALLS, RETRIEVALS, RETRIEVED_EPISODES
 from backsight.store.tables import AUDITED
 from backsight.store.trades import MARKS
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from support import deployed, is_row, lived_in_copy, lost_in_ranges, raw
 
 BY_NAME = {noun.table.name: noun for noun in (*AUDITED, AUDIT)}
-SINGLE = [noun for noun in AUDITED if noun not in (BARS, MARKS, DECISIONS, SEGMENTS, RECALLS, RETRIEVALS)]
+BATCHES = (BARS, MARKS, DECISIONS, SEGMENTS, RECALLS, RETRIEVALS, RETRIEVED_EPISODES)
+SINGLE = [noun for noun in AUDITED if noun not in BATCHES]
 """Nouns whose rows the audit chain records column by column; for other nouns it records a hash of each row."""
 
 
@@ -328,10 +329,12 @@ def test_retrievals_since_a_checkpoint_are_verified_however_late_their_tick_is_c
             memory.close_tick(deployment="VolBreakout@main", at=tick_at, **tick, recalled=[episode_id])
         later = memory.verify_audit(since=checkpoint)
         assert (later.intact, later.findings) == (True, ())
-        with raw(empty) as connection:
-            retrievals = RETRIEVALS.table
-            connection.execute(update(retrievals).where(retrievals.c.known_at == tick_at).values(episode_id="x"))
-        assert named(memory.verify_audit(since=checkpoint), "retrievals")
+        for noun in (RETRIEVALS, RETRIEVED_EPISODES):
+            with raw(empty) as connection:
+                rows = noun.table
+                where = rows.c.known_at == tick_at if noun is RETRIEVALS else rows.c.episode_id == episode_id
+                connection.execute(update(rows).where(where).values(episodes_hash=f"{number:032}"))
+            assert named(memory.verify_audit(since=checkpoint if noun is RETRIEVALS else None), noun.table.name)
 
 
 def test_a_checkpoint_of_another_chain_or_no_checkpoint_is_refused(filled: Memory) -> None:

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from backsight.memory import OPERATIONS
+from backsight.surfaces.access import MCP_PATH
 from backsight.surfaces.request_limits import MAX_NAMES, BodyMiddleware, LoadMiddleware
 from backsight.surfaces.rest import path_of
 from backsight.testing import T0, FakeClock
@@ -53,8 +54,9 @@ def test_a_body_without_a_stated_length_is_read_up_to_the_limit() -> None:
         b'{"symbol": ' + b"[" * 50 + b"]" * 50 + b"}",
     ],
 )
-def test_a_body_that_is_too_wide_or_too_deep_is_refused(client: httpx.Client, body: bytes) -> None:
-    refused = client.post(RECALL, content=body, headers=JSON)
+@pytest.mark.parametrize("path", [RECALL, MCP_PATH])
+def test_a_body_that_is_too_wide_or_too_deep_is_refused(client: httpx.Client, body: bytes, path: str) -> None:
+    refused = client.post(path, content=body, headers=JSON)
     assert (refused.status_code, refused.json()["field"]) == (422, "arguments")
 
 

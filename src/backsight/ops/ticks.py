@@ -15,7 +15,6 @@ from backsight.arguments import (
     Handles,
     Instant,
     Key,
-    Keys,
     Limit,
     Name,
     NotNegative,
@@ -368,7 +367,7 @@ def close_tick(
     shown: Annotated[
         Segments | None, "The segments that the agent was shown, from open_tick; none: memory was not used."
     ] = None,
-    recalled: Annotated[Keys, "Ids of the memories in the segments."] = [],  # noqa: B006
+    recalled: Annotated[Citations, "Ids of the memories in the segments."] = [],  # noqa: B006
     recalls: Annotated[
         Handles, "The `recall` of each recall answer that the agent used; stored with the decision."
     ] = [],  # noqa: B006

@@ -178,9 +178,14 @@ class LiveLoop:
             closed = self._memory.close_tick(**closing)
         except Unavailable:
             raise
-        except BacksightError as error:  # it would be refused again: the ledger follows the broker's fills without it
-            LOG.error("the tick of %s is refused and given up: %s", closing["at"].isoformat(), error)
-            self._give_up()
+        except BacksightError as error:
+            at, is_of_broker = closing["at"].isoformat(), (error.field or "").partition(".")[0] == "after"
+            if is_of_broker:  # the next tick finds the recorded orders, and asks the broker again
+                LOG.error("the broker's state after the orders of %s is refused and asked for again: %s", at, error)
+                self._unrecorded = None
+            else:  # it would be refused again: the ledger follows the broker's fills without it
+                LOG.error("the tick of %s is refused and given up: %s", at, error)
+                self._give_up()
             raise
         self._unrecorded = None
         return closed

@@ -1,4 +1,4 @@
-"""An interrupted tick: what became of its orders, as the broker shows it afterwards."""
+"""Orders to which the broker's answer is not known: what became of them, as the broker shows it afterwards."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,16 +8,14 @@ from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
 
 NOT_CONFIRMED = "NOT_CONFIRMED"
 """The rule of an order of which neither an answer nor a trace at the broker is known."""
-RECOGNISED = "The loop was interrupted; the order was recognised by its trace at the broker."
-UNKNOWN = (
-    "The loop was interrupted before the broker's answer was recorded, and the broker shows no trace of the order."
-)
+RECOGNISED = "The broker's answer is not known; the order was recognised by its trace at the broker."
+UNKNOWN = "The broker's answer is not known, and the broker shows no trace of the order."
 
 
 def settle_proposals(
     proposals: Sequence[ProposedOrder], before: BrokerSnapshot, after: BrokerSnapshot
 ) -> list[ProposedOrder]:
-    """The orders of an interrupted tick, each with a verdict: the recorded one, else what the broker shows.
+    """The orders of a tick, each with a verdict: the broker's answer if it is known, else what the broker shows.
 
     Each fill and each open order is the trace of one order at most.
     """

@@ -19,13 +19,18 @@ def confined_path(path: str, folders: Iterable[str], *, field: str) -> str:
         raise Refused(f"callers of a server may name no files here; the owner can set {SETTING}", field=field)
     try:
         real = Path(path).resolve()
+        inside = [each.resolve() for each in real.iterdir()] if _is_below(real, roots) and real.is_dir() else []
     except (OSError, RuntimeError, ValueError):
         raise Invalid(f"{path[:80]!r} is not a path; give the path of a file", field=field) from None
-    if not any(real.is_relative_to(root) for root in roots):
-        raise Refused(f"{path[:80]!r} is outside the folders that the owner allows ({SETTING})", field=field)
-    for each in (real, *(real.iterdir() if real.is_dir() else ())):
+    for each in (real, *inside):
+        if not _is_below(each, roots):
+            raise Refused(f"{path[:80]!r} is outside the folders that the owner allows ({SETTING})", field=field)
         _refuse_special(each, field=field)
     return str(real)
+
+
+def _is_below(path: Path, roots: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
 
 
 def _refuse_special(path: Path, *, field: str) -> None:

@@ -38,7 +38,7 @@ from backsight.store.reading import (
     prepared_within,
     within,
 )
-from backsight.store.unchanged import get, put_written, unchanged
+from backsight.store.unchanged import get, put_written, remember_stored, stored_hashes, unchanged
 from backsight.store.view import View
 
 if TYPE_CHECKING:  # the transaction imports the list of tables, which imports this module
@@ -374,20 +374,14 @@ def add_last(transaction: "Transaction", decision: Decision) -> None:
         put_written(connection, owner, of_deployment, (DECISIONS,), _with_decision(recent, decision))
 
 
-MOST_REMEMBERED = 1_000
-"""Segments of an owner that are remembered as stored."""
-
-
 def add_segments(transaction: "Transaction", owner: str, segments: Iterable[ShownSegment]) -> None:
     """Store the text of those segments that are not stored yet."""
-    connection, key = transaction.connection, "stored segments"
-    stored: frozenset[str] = get(connection, owner, key, ()) or frozenset()
+    connection = transaction.connection
+    stored = stored_hashes(connection, owner, SEGMENTS)
     new = [each for each in segments if each.hash not in stored]
-    if not new:
-        return
-    transaction.add_missing(SEGMENTS, new)
-    latest = stored if len(stored) < MOST_REMEMBERED else frozenset()
-    put_written(connection, owner, key, (), latest | {each.hash for each in new})
+    if new:
+        transaction.add_missing(SEGMENTS, new)
+        remember_stored(connection, owner, SEGMENTS, stored | {each.hash for each in new})
 
 
 def old_segments(connection: Connection, owner: str, *, before: datetime) -> list[str]:

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from backsight.core.memory.checkpoints import Place
-from backsight.core.memory.episodic import Episode, Retrieval
+from backsight.core.memory.episodic import Episode, Retrieval, RetrievedEpisode
 from backsight.core.portfolio import Mode
 from backsight.core.recall.record import RecallRecord
 from backsight.core.trades.trade import OutcomeUnit
@@ -59,7 +59,8 @@ EPISODES = noun(
     revised=True,
 )
 RECALLS = noun(RecallRecord, "recalls", key=("decision_id", "nth"), compressed=("made",))
-RETRIEVALS = noun(Retrieval, "retrievals", key=("episode_id", "known_at", "decision_id"), clustered=True)
+RETRIEVALS = noun(Retrieval, "retrievals", key=("episodes_hash", "known_at", "decision_id"), clustered=True)
+RETRIEVED_EPISODES = noun(RetrievedEpisode, "retrieved_episodes", key=("episode_id", "episodes_hash"), clustered=True)
 
 
 MOST_EPISODES = 256

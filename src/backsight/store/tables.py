@@ -14,7 +14,7 @@ from backsight.store.facts import REFERENCES, USER_FACTS
 from backsight.store.instruments import INSTRUMENTS
 from backsight.store.keys import KEYS
 from backsight.store.mapping import Noun, define_indexes
-from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS
+from backsight.store.memories import EPISODES, RECALLS, RETRIEVALS, RETRIEVED_EPISODES
 from backsight.store.notes import NOTES, PROPOSALS, REFLECTIONS
 from backsight.store.outcomes import OUTCOMES
 from backsight.store.plans import PLAN_EVENTS, PLANS
@@ -38,6 +38,7 @@ CURRENT: tuple[Noun[Any], ...] = (
     EPISODES,
     RECALLS,
     RETRIEVALS,
+    RETRIEVED_EPISODES,
     BARS,
     EQUITY,
     PLANS,

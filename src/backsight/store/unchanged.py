@@ -65,6 +65,21 @@ def get(connection: Connection, owner: str, key: Hashable, nouns: tuple[Noun[Any
     return None if entry is None else entry[1]
 
 
+MOST_HASHES = 1_000
+"""Hashes of an owner's stored rows that are remembered for each table."""
+
+
+def stored_hashes(connection: Connection, owner: str, noun: Noun[Any]) -> frozenset[str]:
+    """The latest hashes that commands stored in a table whose rows are named by the hash of their content."""
+    return get(connection, owner, ("stored", noun), (noun,)) or frozenset()
+
+
+def remember_stored(connection: Connection, owner: str, noun: Noun[Any], hashes: frozenset[str]) -> None:
+    """Make the hashes that the running command stored, and those that it knew before, known to later commands."""
+    latest = hashes if len(hashes) <= MOST_HASHES else frozenset()
+    put_written(connection, owner, ("stored", noun), (noun,), latest)
+
+
 def _values(connection: Connection, owner: str, state: TransactionState) -> Values:
     """The values of an owner at the head that the transaction began with."""
     return state.shared.at(owner, state.first_heads.get(owner) or audit.head(connection, owner)).values

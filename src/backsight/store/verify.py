@@ -29,8 +29,8 @@ from backsight.core.instants import parse_instant
 from backsight.store import audit
 from backsight.store.audit import AUDIT
 from backsight.store.mapping import OWNER, RECORDED, Noun, Row, UtcInstant
-from backsight.store.memories import RETRIEVALS
-from backsight.store.recalls import may_be_recorded_since
+from backsight.store.memories import RETRIEVALS, RETRIEVED_EPISODES
+from backsight.store.recalls import may_be_first_retrieved_since, may_be_recorded_since
 from backsight.store.tables import AUDITED
 
 Key = tuple[str, tuple[Cell, ...]]
@@ -230,6 +230,8 @@ def _may_be_recorded_since(noun: Noun[Any], owner: str, instant: datetime) -> Co
     """A condition that every row recorded since an instant meets."""
     if noun is RETRIEVALS:
         return may_be_recorded_since(owner, instant)
+    if noun is RETRIEVED_EPISODES:
+        return may_be_first_retrieved_since(owner, instant)
     recorded: ColumnElement[bool] = noun.table.c[RECORDED] >= instant
     return recorded
 
@@ -385,7 +387,7 @@ class _NewLinks(_ChainReplay):
         self.rows += 1
         table = noun.table.name
         if stored is None or expected is None:
-            if stored is not None:
+            if stored is not None and not self.batches.get(table, Counter())[_row_hash(noun.cells(stored))]:
                 self._row("added", table, key, "a command deleted this row; it is there")
             elif expected is not None:
                 self._row("removed", table, key, "a command wrote this row; it is missing")

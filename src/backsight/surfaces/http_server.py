@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from weakref import WeakKeyDictionary
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
@@ -28,6 +28,7 @@ from backsight.surfaces.access import MCP_PATH, SIGN_IN, AccessMiddleware, Door
 from backsight.surfaces.extras import INSTALL_MCP, has_mcp, require_mcp
 from backsight.surfaces.problems import problem_of
 from backsight.surfaces.request_limits import (
+    BODY_SECONDS,
     MAX_BODY_BYTES,
     BodyMiddleware,
     LoadMiddleware,
@@ -48,9 +49,11 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 THREADS = 12
 """Operations that run at the same time; PostgreSQL's pool has a few connections more."""
 REQUEST_SECONDS = 10.0
-"""How long a connection may exist without a whole request."""
+"""How long a connection may exist without the head of a request."""
+READING_SECONDS = 30.0
+"""How long a client may take to read what the server has buffered for it, or to send another request."""
 MOST_WAITING = 256
-"""Connections without a whole request; the oldest is closed when there are more."""
+"""Connections that wait for their clients; the one that waits longest is closed when there are more."""
 SHUTDOWN_SECONDS = 10
 SESSION_SECONDS = 600.0
 """How long an MCP session may be silent."""
@@ -215,39 +218,68 @@ def addresses(listener: socket.socket, pages_token: str | None = None) -> list[s
     ]
 
 
+Awaited = Literal["request", "body", "reading"]
+"""What a connection waits for its client to do: send a request, send its body, or read the answer."""
 _WAITING: "WeakKeyDictionary[ServerState, OrderedDict[ImpatientProtocol, TimerHandle]]" = WeakKeyDictionary()
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP that closes connections on which no whole request arrives in time, the oldest first if there are many."""
+    """HTTP that closes connections whose client does nothing in time, the longest waiting first if there are many."""
+
+    _awaited: Awaited | None = None
 
     @property
     def _waiting(self) -> "OrderedDict[ImpatientProtocol, TimerHandle]":
-        """The connections of this server without a whole request, oldest first."""
+        """The connections of this server that wait for their clients, the longest waiting first."""
         return _WAITING.setdefault(self.server_state, OrderedDict())
 
     def connection_made(self, transport: "Transport") -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._expect_request()
+        self._expect_what_is_missing()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.cycle is None or self.cycle.response_complete:
-            self._expect_request()
-        else:
-            self._expect_nothing()
+        self._expect_what_is_missing()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._expect_what_is_missing()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_what_is_missing()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._expect_what_is_missing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect_nothing()
         super().connection_lost(exc)
 
-    def _expect_request(self) -> None:
-        if self not in self._waiting:
-            self._waiting[self] = self.loop.call_later(REQUEST_SECONDS, self._give_up)
+    def _expect_what_is_missing(self) -> None:
+        if self.flow.write_paused:
+            self._expect("reading", READING_SECONDS)
+        elif self.cycle is None:
+            self._expect("request", REQUEST_SECONDS)
+        elif self.cycle.response_complete:  # the client may still have to read the end of the answer
+            self._expect("request", READING_SECONDS)
+        elif self.cycle.more_body:
+            self._expect("body", BODY_SECONDS + REQUEST_SECONDS)
+        else:
+            self._expect_nothing()
+
+    def _expect(self, awaited: Awaited, seconds: float) -> None:
+        if self._awaited == awaited:  # a client that sends byte by byte gains no time
+            return
+        self._expect_nothing()
+        self._awaited = awaited
+        self._waiting[self] = self.loop.call_later(seconds, self._give_up)
         if len(self._waiting) > MOST_WAITING:
             next(iter(self._waiting))._give_up()
 
     def _expect_nothing(self) -> None:
+        self._awaited = None
         timer = self._waiting.pop(self, None)
         if timer is not None:
             timer.cancel()

@@ -10,7 +10,7 @@ import anyio
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 
-from backsight.surfaces.access import MCP_PATH, OPEN_PATHS, PREFIX, is_page_path
+from backsight.surfaces.access import OPEN_PATHS, PREFIX, is_page_path
 from backsight.surfaces.problems import problem
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 16_000_000
 """The largest body: some 100,000 bars."""
+SMALL_BODY_BYTES = 64_000
+"""A body that is read as JSON in less than a millisecond, so that it need not wait for a thread."""
 MAX_BUFFERED_BYTES = 256_000_000
 """Bodies that are being received, of all requests together."""
 MAX_DEPTH = 32
@@ -135,7 +137,7 @@ class BodyMiddleware:
             reason = f"arguments: the body has more than {self._max_bytes:,} bytes; send it in parts"
             await problem("Invalid", 413, reason, "arguments")(scope, receive, send)
             return
-        fault = None if scope["path"].startswith(MCP_PATH) else await run_sync(shape_fault, body)
+        fault = shape_fault(body) if len(body) <= SMALL_BODY_BYTES else await run_sync(shape_fault, body)
         if fault is not None:
             await problem("Invalid", 422, fault, "arguments")(scope, receive, send)
             return

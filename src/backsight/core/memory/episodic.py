@@ -1,12 +1,13 @@
 """Episodes: single trades, calls and inactions, with their context and outcome."""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from backsight.core.context import ContextVector
-from backsight.core.ids import derive_id
+from backsight.core.ids import derive_id, digest
 from backsight.core.instants import days_between
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.quick_init import quick_init
@@ -104,12 +105,36 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """The recall of an episode for a decision, recorded together with the decision."""
+    """The recall of a set of episodes for a decision, recorded together with the decision."""
+
+    owner_id: str
+    episodes_hash: str
+    decision_id: str
+    known_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievedEpisode:
+    """An episode of a recalled set.
+
+    Consecutive ticks mostly recall the same episodes, so each set is stored once, however many decisions recalled it.
+    """
 
     owner_id: str
     episode_id: str
-    decision_id: str
-    known_at: datetime
+    episodes_hash: str
+    """The hash of the ids of all episodes in the set."""
+
+
+EPISODES_HASH_LENGTH = 32
+"""Hexadecimal digits (128 bits): nobody finds two sets of episodes with the same hash."""
+
+
+def retrieved_set(owner_id: str, episode_ids: Collection[str]) -> tuple[RetrievedEpisode, ...]:
+    """The rows of a set of recalled episodes; the order and repetitions of the ids do not matter."""
+    ids = sorted(set(episode_ids))
+    episodes_hash = digest(ids)[:EPISODES_HASH_LENGTH]
+    return tuple(RetrievedEpisode(owner_id=owner_id, episode_id=each, episodes_hash=episodes_hash) for each in ids)
 
 
 STRENGTH_DAYS = 30.0
