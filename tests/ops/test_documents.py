@@ -518,7 +518,8 @@ def test_an_emptied_workspace_keeps_its_index_until_it_is_confirmed(memory: Memo
     kept = memory.reindex()
     assert (kept.documents, kept.removed) == (first.documents, 0)
     assert [(each.path, "no indexed file is left" in each.reason) for each in kept.skipped] == [(".", True)]
-    assert not memory.index_health().healthy
+    health = memory.index_health()
+    assert (health.healthy, health.message) == (False, kept.skipped[0].reason)
     assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
     dropped = memory.reindex(accept_empty=True)
     assert (dropped.documents, dropped.skipped) == (0, ())
@@ -583,7 +584,7 @@ def test_an_empty_search_says_why(memory: Memory) -> None:
     nothing = memory.search_memory(query="xylophone").message
     assert nothing == "none of 10 documents matches: xylophone; try other words"
     weak = memory.search_memory(query="SOL DOGE restarted")
-    assert "not enough to be an answer (minimum score 0.3)" in weak.message
+    assert "1 passage with some of the words, but not enough to be an answer (minimum score 0.3)" in weak.message
     assert "nothing is written about: SOL, DOGE" in weak.message
     assert (weak.citations, weak.missing) == ((), ("SOL", "DOGE"))
     filtered = memory.search_memory(query="E1042", source=["manual"])
@@ -791,10 +792,13 @@ def test_a_note_is_embedded_without_a_reindex(url: str, folder: Path, clock: Fak
 
 
 def test_index_health_reports_a_failing_embedder(url: str, folder: Path, clock: FakeClock) -> None:
+    (folder / "memory/binary.md").write_bytes(b"\xff")
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=BrokenEmbedder()) as memory:
         assert memory.reindex(background=True).waiting > 0
         background_of(memory).wait(60)
-        assert "embedding stopped: embedder: the server is away" in memory.index_health().message
+        message = memory.index_health().message
+        assert message.startswith("not in the index: 1 file; `skipped` gives the reason for each; ")
+        assert message.endswith("only keyword search finds them; embedding stopped: embedder: the server is away")
         with pytest.raises(Unavailable, match="the server is away"):
             memory.reindex()
 
@@ -1132,6 +1136,10 @@ def test_a_rule_forged_so_that_the_file_seems_newer_is_named(memory: Memory, fol
     assert "1 % of zinc" in prompt
     assert "Note: TRADING_MANUAL.md differs from its file, which may be newer than the index; run reindex" in prompt
     (folder / "TRADING_MANUAL.md").unlink()  # or somebody adds a document that no file has
+    answer = memory.search_memory(query="risk zinc SOL")
+    assert answer.message == (
+        "TRADING_MANUAL.md is in the index, but its file is missing; run reindex; nothing is written about: SOL"
+    )
     prompt = str(memory.preview_context(deployment="VolBreakout@main"))
     assert "Note: TRADING_MANUAL.md is in the index, but its file is missing; run reindex" in prompt
 
