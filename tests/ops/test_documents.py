@@ -700,6 +700,25 @@ def test_only_changed_chunks_are_embedded_and_a_change_of_model_embeds_all(
         assert memory.reindex().embedded == first.chunks
 
 
+def test_each_paragraph_of_a_long_chunk_is_embedded_under_its_headings(
+    url: str, folder: Path, clock: FakeClock
+) -> None:
+    embedder = CountingEmbedder()
+    words = ("spread", "funding", "slippage", "interest", "swap")
+    paragraphs = [f"{word} " * 60 + "\n\n" for word in words]
+    (folder / "memory/costs.md").write_text(f"# Costs\n\n{''.join(paragraphs)}")
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
+        result = memory.reindex()
+        passages = [text for text in embedder.texts if text.startswith("Costs\n")]
+        assert passages == [f"Costs\n# Costs\n\n{paragraphs[0]}", *(f"Costs\n{each}" for each in paragraphs[1:])]
+        assert result.embedded == memory.index_health().embedded == result.chunks < len(embedder.texts)
+        (cited, *_) = memory.search_memory(query="swap").citations
+        assert cited.path == "memory/costs.md"
+        assert cited.factors.vector is not None
+        assert cited.factors.vector > 0.9
+        assert memory.reindex().embedded == 0
+
+
 def test_a_citation_has_a_keyword_and_a_vector_score(url: str, folder: Path, clock: FakeClock) -> None:
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
         memory.reindex()

@@ -9,7 +9,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 from backsight.store import row_security
 from backsight.store.mapping import METADATA
 
-REVISION = "0001_0.1.0.dev14"
+REVISION = "0001_0.1.0.dev15"
 """The last step in `store/migrations/versions`: its number and the first release that needs it."""
 
 VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
