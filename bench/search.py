@@ -37,6 +37,7 @@ from backsight.adapters.embedders.minilm import MiniLM
 from backsight.core.documents.chunk import Chunk, chunks_of
 from backsight.core.documents.document import IndexedChunk, content_hash, empty_index
 from backsight.core.documents.merge import DEPTH, Candidate, Fusion, RankingSettings, rank
+from backsight.core.documents.passages import passages_of
 from backsight.core.documents.query import Term, read_query
 from backsight.store import documents as stored
 from backsight.store.database import Database, open_database
@@ -364,7 +365,9 @@ def measure(tests: TestSet, cache: Path | None) -> dict[str, Scores]:
     """The scores of every method on a test set; a long passage is cut into chunks, and found by its best chunk."""
     chunks = [(place, each.text) for place, text in enumerate(tests.passages) for each in _chunks(text, tests)]
     texts, places = [text for _, text in chunks], [place for place, _ in chunks]
-    vectors = embed(texts, cache)
+    passages = [passages_of(text) for text in texts]
+    rows = embed([passage for each in passages for passage in each], cache)
+    vectors = np.split(rows, np.cumsum([len(each) for each in passages])[:-1])
     query_vectors = embed([text for text, _ in tests.questions], cache)
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(f"sqlite:///{folder}/search.db")
@@ -388,10 +391,13 @@ def _chunks(text: str, tests: TestSet) -> Sequence[Chunk]:
     return chunks_of(text, markdown=False) if tests.are_long else [Chunk(start_line=1, end_line=1, text=text)]
 
 
-def store_vectors(database: Database, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-    rows = {content_hash(text): vector for text, vector in zip(texts, vectors.tolist(), strict=True)}
+def store_vectors(database: Database, texts: Sequence[str], vectors: Sequence[NDArray[np.float32]]) -> None:
+    """Store the vectors of texts, for each text those of its passages."""
     with database.writing(OWNER) as connection:
-        put_vectors(connection, stored.index_or_empty(connection, OWNER, now=T0), MODEL, rows)
+        for start in range(0, len(texts), 1_000):
+            pairs = zip(texts[start : start + 1_000], vectors[start : start + 1_000], strict=True)
+            rows = {content_hash(text): vector.tolist() for text, vector in pairs}
+            put_vectors(connection, stored.index_or_empty(connection, OWNER, now=T0), MODEL, rows)
 
 
 def bootstrap(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
@@ -478,7 +484,7 @@ def random_vectors(count: int) -> NDArray[np.float32]:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
 
-def show_speed(sizes: Sequence[int], urls: Mapping[str, Callable[[], str]], length: int) -> None:
+def show_speed(sizes: Sequence[int], urls: Mapping[str, Callable[[], str]], length: int, passages: int) -> None:
     names = ("keyword", "hybrid", "hybrid in a tenth of the paths", "CPU of hybrid and embedding")
     print(
         "\n| database | chunks | index | vectors |",
@@ -489,18 +495,19 @@ def show_speed(sizes: Sequence[int], urls: Mapping[str, Callable[[], str]], leng
     for size in sizes:
         rng = random.Random(size)
         texts = random_texts(rng, size, length)
-        vectors = random_vectors(size + TIMED_QUERIES)
+        rows = random_vectors(size * passages + TIMED_QUERIES)
+        vectors, asked = rows[:-TIMED_QUERIES].reshape(size, passages, -1), rows[-TIMED_QUERIES:]
         for name, url in urls.items():
             database = open_database(url())
             start = time.perf_counter()
             index_texts(database, texts)
             words_seconds = time.perf_counter() - start
-            store_vectors(database, texts, vectors[:size])
+            store_vectors(database, texts, list(vectors))
             finish_vectors(database, OWNER, MODEL)
             vectors_seconds = time.perf_counter() - start - words_seconds
-            queries = dict(zip(rare_queries(database, rng, texts, TIMED_QUERIES), vectors[size:], strict=True))
+            queries = dict(zip(rare_queries(database, rng, texts, TIMED_QUERIES), asked, strict=True))
             cells = [f"{ms:.1f} ms" for speeds in _speeds(database, queries) for ms in speeds]
-            recall = _recall_of_nearest(database, vectors[:size], vectors[size:])
+            recall = _recall_of_nearest(database, vectors, asked)
             seconds = f"{words_seconds:.0f} s | {vectors_seconds:.0f} s"
             print(f"| {name} | {size:,} | {seconds} | {' | '.join(cells)} | {recall:.3f} |", flush=True)
             database.close()
@@ -535,13 +542,13 @@ def _speeds(database: Database, queries: Mapping[str, NDArray[np.float32]]) -> I
 
 
 def _recall_of_nearest(database: Database, vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> float:
-    """The share of the hundred nearest vectors that vector search finds."""
+    """The share of the hundred nearest chunks that vector search finds."""
     vector_cache = VectorCache()
     shares = []
     with database.reading() as connection:
         index = stored.index_or_empty(connection, OWNER, now=T0)
         for query in queries:
-            nearest = set((np.argsort(-(vectors @ query))[:DEPTH] + 1).tolist())
+            nearest = set((np.argsort(-(vectors @ query).max(axis=1))[:DEPTH] + 1).tolist())
             matches = vector_cache.nearest(connection, index, MODEL, query, EVERYWHERE, limit=DEPTH)
             shares.append(len(nearest & matches.keys()) / DEPTH)
     return statistics.fmean(shares)
@@ -578,6 +585,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="a folder in which computed vectors are kept")
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000], help="chunks of the speed test")
     parser.add_argument("--words", type=int, default=150, help="words per chunk of the speed test")
+    parser.add_argument("--passages", type=int, default=6, help="passages per chunk of the speed test")
     parser.add_argument("--no-quality", action="store_true", help="skip the quality test")
     parser.add_argument("--no-postgres", action="store_true", help="test speed on SQLite only")
     options = parser.parse_args()
@@ -590,7 +598,7 @@ def main() -> None:
         show_quality([*read, *long, docstrings(), language(), journal(), pages()], options.cache)
     if options.sizes:
         with fresh_stores(not options.no_postgres) as urls:
-            show_speed(options.sizes, urls, options.words)
+            show_speed(options.sizes, urls, options.words, options.passages)
 
 
 if __name__ == "__main__":

@@ -75,14 +75,3 @@ def test_a_class_that_does_more_is_refused() -> None:
 
     with pytest.raises(TypeError, match="Checked does more"):
         quick_init(Checked)
-
-
-def test_defaults_that_were_read_from_the_signature_before_the_first_instance_are_defaults() -> None:
-    @quick_init
-    @dataclass(frozen=True, slots=True, kw_only=True)
-    class Order:
-        quantity: float = 1.0
-        notes: list[str] = field(default_factory=list)
-
-    defaults = {name: each.default for name, each in signature(Order).parameters.items()}
-    assert Order(**defaults) == Order(quantity=1.0, notes=[])

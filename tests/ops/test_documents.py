@@ -518,7 +518,8 @@ def test_an_emptied_workspace_keeps_its_index_until_it_is_confirmed(memory: Memo
     kept = memory.reindex()
     assert (kept.documents, kept.removed) == (first.documents, 0)
     assert [(each.path, "no indexed file is left" in each.reason) for each in kept.skipped] == [(".", True)]
-    assert not memory.index_health().healthy
+    health = memory.index_health()
+    assert (health.healthy, health.message) == (False, kept.skipped[0].reason)
     assert paths(memory, "E1042") == ["journal/2026-06-03.md"]
     dropped = memory.reindex(accept_empty=True)
     assert (dropped.documents, dropped.skipped) == (0, ())
@@ -583,7 +584,7 @@ def test_an_empty_search_says_why(memory: Memory) -> None:
     nothing = memory.search_memory(query="xylophone").message
     assert nothing == "none of 10 documents matches: xylophone; try other words"
     weak = memory.search_memory(query="SOL DOGE restarted")
-    assert "not enough to be an answer (minimum score 0.3)" in weak.message
+    assert "1 passage with some of the words, but not enough to be an answer (minimum score 0.3)" in weak.message
     assert "nothing is written about: SOL, DOGE" in weak.message
     assert (weak.citations, weak.missing) == ((), ("SOL", "DOGE"))
     filtered = memory.search_memory(query="E1042", source=["manual"])
@@ -699,6 +700,25 @@ def test_only_changed_chunks_are_embedded_and_a_change_of_model_embeds_all(
         assert memory.reindex().embedded == first.chunks
 
 
+def test_each_paragraph_of_a_long_chunk_is_embedded_under_its_headings(
+    url: str, folder: Path, clock: FakeClock
+) -> None:
+    embedder = CountingEmbedder()
+    words = ("spread", "funding", "slippage", "interest", "swap")
+    paragraphs = [f"{word} " * 60 + "\n\n" for word in words]
+    (folder / "memory/costs.md").write_text(f"# Costs\n\n{''.join(paragraphs)}")
+    with opened(url, folder, clock, search="hybrid_embeddings", embedder=embedder) as memory:
+        result = memory.reindex()
+        passages = [text for text in embedder.texts if text.startswith("Costs\n")]
+        assert passages == [f"Costs\n# Costs\n\n{paragraphs[0]}", *(f"Costs\n{each}" for each in paragraphs[1:])]
+        assert result.embedded == memory.index_health().embedded == result.chunks < len(embedder.texts)
+        (cited, *_) = memory.search_memory(query="swap").citations
+        assert cited.path == "memory/costs.md"
+        assert cited.factors.vector is not None
+        assert cited.factors.vector > 0.9
+        assert memory.reindex().embedded == 0
+
+
 def test_a_citation_has_a_keyword_and_a_vector_score(url: str, folder: Path, clock: FakeClock) -> None:
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=CountingEmbedder()) as memory:
         memory.reindex()
@@ -791,10 +811,13 @@ def test_a_note_is_embedded_without_a_reindex(url: str, folder: Path, clock: Fak
 
 
 def test_index_health_reports_a_failing_embedder(url: str, folder: Path, clock: FakeClock) -> None:
+    (folder / "memory/binary.md").write_bytes(b"\xff")
     with opened(url, folder, clock, search="hybrid_embeddings", embedder=BrokenEmbedder()) as memory:
         assert memory.reindex(background=True).waiting > 0
         background_of(memory).wait(60)
-        assert "embedding stopped: embedder: the server is away" in memory.index_health().message
+        message = memory.index_health().message
+        assert message.startswith("not in the index: 1 file; `skipped` gives the reason for each; ")
+        assert message.endswith("only keyword search finds them; embedding stopped: embedder: the server is away")
         with pytest.raises(Unavailable, match="the server is away"):
             memory.reindex()
 
@@ -1132,6 +1155,10 @@ def test_a_rule_forged_so_that_the_file_seems_newer_is_named(memory: Memory, fol
     assert "1 % of zinc" in prompt
     assert "Note: TRADING_MANUAL.md differs from its file, which may be newer than the index; run reindex" in prompt
     (folder / "TRADING_MANUAL.md").unlink()  # or somebody adds a document that no file has
+    answer = memory.search_memory(query="risk zinc SOL")
+    assert answer.message == (
+        "TRADING_MANUAL.md is in the index, but its file is missing; run reindex; nothing is written about: SOL"
+    )
     prompt = str(memory.preview_context(deployment="VolBreakout@main"))
     assert "Note: TRADING_MANUAL.md is in the index, but its file is missing; run reindex" in prompt
 

@@ -40,7 +40,7 @@ _SECRETS: Mapping[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
     "a password": (("passw",), re.compile(rf"(?i)passw(?:or)?d{_VALUE}[^\s\"']{{8}}")),
     "a key": (
         ("key", "secret", "token", "passphrase", "mnemonic"),
-        re.compile(rf"(?i)(?:{_NAMES})\w{{0,20}}{_VALUE}{_KEY_LIKE}"),
+        re.compile(rf"(?i)(?:{_NAMES})\w{{0,20}}(?:{_VALUE}|\s{{1,5}}(?:is|ist|est|es)\s{{1,5}}){_KEY_LIKE}"),
     ),
     "a key in a variable": (
         ("_key", "_secret", "_token", "_pass"),

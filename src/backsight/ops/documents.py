@@ -34,7 +34,7 @@ from backsight.services.document_writes import (
     write_pending,
 )
 from backsight.services.embedding import embed_missing
-from backsight.services.indexing import contradicted_files, sync_index
+from backsight.services.indexing import EMPTIED, ROOT, contradicted_files, sync_index
 from backsight.services.library import Library
 from backsight.services.protocol import protocol_warnings
 from backsight.services.traces import TRACE_SOURCES
@@ -267,12 +267,9 @@ def search_memory(
         elsewhere = not citations and has_matches(connection, index, parsed, replace(scope, at=at), ranking, vector)
     if vector is not None and index.chunks and not matches.vector:
         limitation = " ".join(filter(None, (limitation, NO_VECTORS)))
-    remarks = (
-        limitation,
-        *comparison.notes,
-        search_remarks(parsed, matches, citations, index, ranking, outside_filters=elsewhere),
-    )
-    return replace(_answer(parsed, citations, " ".join(filter(None, remarks)), now), missing=matches.missing)
+    remarks = search_remarks(parsed, matches, citations, index, ranking, outside_filters=elsewhere)
+    message = " ".join(filter(None, (limitation, "; ".join(filter(None, (*comparison.notes, remarks))))))
+    return replace(_answer(parsed, citations, message, now), missing=matches.missing)
 
 
 @query(audience=("trader", "coach"))
@@ -526,11 +523,12 @@ def _problem(index: IndexState | None, embedded: int | None, error: str | None) 
     """What is wrong with the index and what to do; `embedded` is None without an embedder."""
     if index is None:
         return NOT_INDEXED
-    if index.skipped:
-        return f"not in the index: {count_of(len(index.skipped), 'file')}; `skipped` gives the reason for each"
+    problems = [EMPTIED] if index.skipped.get(ROOT) == EMPTIED else []
+    if files := index.skipped.keys() - {ROOT}:
+        problems.append(f"not in the index: {count_of(len(files), 'file')}; `skipped` gives the reason for each")
     if embedded is not None and embedded < index.chunks:
-        problem = (
+        problems.append(
             f"{index.chunks - embedded} of {index.chunks} chunks have no vector yet; only keyword search finds them"
         )
-        return f"{problem}; embedding stopped: {error}" if error else problem
-    return ""
+        problems += [f"embedding stopped: {error}"] if error else []
+    return "; ".join(problems)

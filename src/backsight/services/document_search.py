@@ -10,6 +10,7 @@ from backsight.core.documents.merge import Candidate, RankedChunk, RankingSettin
 from backsight.core.documents.query import DocumentQuery, Term, words_of
 from backsight.core.documents.sections import ChunkSection, answering_section
 from backsight.core.documents.workspace import is_markdown
+from backsight.core.text.counts import count_of
 from backsight.services.context import Context
 from backsight.services.library import Library
 from backsight.store import documents as stored
@@ -124,6 +125,6 @@ def _why_nothing(
         return "documents outside the filters match; remove filters"
     words = ", ".join(sorted(query.words)[:MOST_NAMED])
     if matches.keyword:
-        passages = f"{len(matches.keyword)} passages have some of the words, but not enough to be an answer"
-        return f"{passages} (minimum score {ranking.minimum_score:g}): {words}; try other words"
+        weak = f"{count_of(len(matches.keyword), 'passage')} with some of the words, but not enough to be an answer"
+        return f"{weak} (minimum score {ranking.minimum_score:g}): {words}; try other words"
     return f"none of {index.documents} documents matches: {words}; try other words"

@@ -1,15 +1,17 @@
-"""Embedding: compute and store a vector for every indexed text that has none."""
+"""Embedding: compute and store the vectors of every indexed text that has none."""
 
+from itertools import islice
 from threading import Event
 
 from backsight.core.documents.document import embedded_text
+from backsight.core.documents.passages import passages_of
 from backsight.ports import Embedder
 from backsight.services.context import Context
 from backsight.store import documents as stored
 from backsight.store.publishing import finish_vectors, put_vectors
 
 BATCH = 64
-"""Texts per call of the embedder."""
+"""Texts per call of the embedder; it gets all passages of a text."""
 
 
 def embed_missing(ctx: Context, embedder: Embedder, *, stop: Event | None = None) -> int:
@@ -22,10 +24,15 @@ def embed_missing(ctx: Context, embedder: Embedder, *, stop: Event | None = None
             chunks = stored.chunks_to_embed(connection, ctx.owner, embedder.model, limit=BATCH)
         if not chunks:
             break
-        rows = embedder.embed([embedded_text(chunk.heading, chunk.text) for chunk in chunks.values()])
+        passages = {
+            text_hash: [embedded_text(chunk.heading, passage) for passage in passages_of(chunk.text)]
+            for text_hash, chunk in chunks.items()
+        }
+        rows = iter(embedder.embed([passage for each in passages.values() for passage in each]).tolist())
+        vectors = {text_hash: list(islice(rows, len(each))) for text_hash, each in passages.items()}
         with ctx.writing() as transaction:
             index = stored.index_or_empty(transaction.connection, ctx.owner, now=ctx.now)
-            put_vectors(transaction.connection, index, embedder.model, dict(zip(chunks, rows.tolist(), strict=True)))
+            put_vectors(transaction.connection, index, embedder.model, vectors)
         count += len(chunks)
         ctx.progress("Embedding", min(count, total), total)
     if count:

@@ -30,6 +30,8 @@ ATTEMPTS = 20
 """How often documents are read again because another process has published them meanwhile."""
 TRACES_PER_TRANSACTION = 40
 """Documents from the store that are published at once: a writer waits for this many at most."""
+ROOT = "."
+"""The whole workspace, where a path is expected."""
 EMPTIED = (
     "no indexed file is left, so the index of the former files is kept; "
     "if they were deleted on purpose, reindex with accept_empty"
@@ -146,7 +148,7 @@ def _file_changes(
             changed.append(loaded)
     removed = tuple(document for path, document in indexed.items() if path not in present)
     if not accept_empty and _is_emptied(indexed, removed, changed):
-        removed, skipped["."] = (), EMPTIED
+        removed, skipped[ROOT] = (), EMPTIED
     return DocumentChanges(changed=tuple(changed), touched=tuple(touched), removed=removed, skipped=skipped, read=read)
 
 

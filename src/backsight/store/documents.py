@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select, tuple_
 
 from backsight.core.documents.citation import Source
 from backsight.core.documents.document import (
@@ -42,7 +42,7 @@ DOCUMENTS = noun(Document, "documents", key=("path", "valid_from"), indexes=[("v
 CHUNKS = noun(
     IndexedChunk, "document_chunks", key=("number",), indexes=[("path", "valid_to"), ("valid_to", "text_hash")]
 )
-VECTORS = noun(Vector, "document_vectors", key=("model", "text_hash"))
+VECTORS = noun(Vector, "document_vectors", key=("model", "text_hash", "passage"))
 INDEXES = noun(IndexState, "document_indexes", key=("generation",))
 WRITINGS = noun(Writing, "document_writings", indexes=[("made_at", "id"), ("run_id",)], revised=True)
 
@@ -252,9 +252,12 @@ def _without_vector(owner: str, model: str) -> tuple[ColumnElement[bool], ...]:
 
 
 def count_embedded(connection: Connection, owner: str, model: str, at: datetime | None = None) -> int:
-    """How many of the chunks that are current, or were at an instant, have a vector of a model."""
+    """How many of the chunks that are current, or were at an instant, have vectors of a model.
+
+    The vectors of a text are stored together, so that a text with the first has all.
+    """
     c, v = CHUNKS.table.c, VECTORS.table.c
-    same_text = (v.owner_id == c.owner_id) & (v.text_hash == c.text_hash) & (v.model == model)
+    same_text = (v.owner_id == c.owner_id) & (v.text_hash == c.text_hash) & (v.model == model) & (v.passage == 0)
     joined = select(func.count()).select_from(CHUNKS.table.join(VECTORS.table, same_text))
     return int(connection.execute(joined.where(c.owner_id == owner, valid_at(c, at))).scalar_one())
 
@@ -273,28 +276,30 @@ def texts_in(connection: Connection, owner: str, scope: Scope) -> Iterable[tuple
     return ((row[0], row[1]) for row in connection.execute(statement))
 
 
-def vectors(connection: Connection, owner: str, model: str, hashes: Collection[str]) -> dict[str, bytes]:
-    """The stored vectors of texts, by text hash."""
+def vectors(connection: Connection, owner: str, model: str, hashes: Collection[str]) -> dict[str, list[bytes]]:
+    """The stored vectors of texts, by text hash: one for each passage of a text."""
     v = VECTORS.table.c
-    by_hash: dict[str, bytes] = {}
+    by_hash: dict[str, list[bytes]] = {}
     for batch in in_batches(hashes):
         conditions = (v.owner_id == owner, v.model == model, v.text_hash.in_(batch))
-        statement = select(v.text_hash, v["values"]).where(*conditions)
-        by_hash |= {row[0]: bytes(row[1]) for row in connection.execute(statement)}
+        statement = select(v.text_hash, v["values"]).where(*conditions).order_by(v.text_hash, v.passage)
+        for text_hash, values in connection.execute(statement):
+            by_hash.setdefault(text_hash, []).append(bytes(values))
     return by_hash
 
 
 def stored_vectors(connection: Connection, owner: str, model: str) -> Iterator[list[Vector]]:
     """All vectors of a model, in batches."""
     v = VECTORS.table.c
-    last = ""
+    last: tuple[str, int] = ("", 0)
     while True:
-        after = owned(VECTORS, owner, v.model == model, v.text_hash > last).order_by(v.text_hash).limit(BATCH)
+        is_after = tuple_(v.text_hash, v.passage) > tuple_(*map(literal, last))
+        after = owned(VECTORS, owner, v.model == model, is_after).order_by(v.text_hash, v.passage).limit(BATCH)
         batch = fetch(connection, VECTORS, after)
         if not batch:
             return
         yield batch
-        last = batch[-1].text_hash
+        last = batch[-1].text_hash, batch[-1].passage
 
 
 def any_vector(connection: Connection, owner: str, model: str) -> Vector | None:

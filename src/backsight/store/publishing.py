@@ -109,15 +109,16 @@ def _add(connection: Connection, publication: Publication, *, last_number: int, 
 
 
 def put_vectors(
-    connection: Connection, index: IndexState, model: str, rows: Mapping[str, Sequence[float]]
+    connection: Connection, index: IndexState, model: str, rows: Mapping[str, Sequence[Sequence[float]]]
 ) -> IndexState:
-    """Store the vectors of one model by text hash; a new vector of a text replaces the old one."""
+    """Store the vectors of one model by text hash: one for each passage of a text, all of them at once."""
     from backsight.store.search.vectors import pack_vector  # imports NumPy, which a search by keywords does not need
 
     owner = index.owner_id
     vectors = [
-        Vector(owner_id=owner, model=model, text_hash=text_hash, values=pack_vector(row))
-        for text_hash, row in rows.items()
+        Vector(owner_id=owner, model=model, text_hash=text_hash, passage=passage, values=pack_vector(row))
+        for text_hash, passages in rows.items()
+        for passage, row in enumerate(passages)
     ]
     if vectors:
         _check_dimensions(model, any_vector(connection, owner, model), vectors[0])

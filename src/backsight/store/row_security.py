@@ -89,7 +89,8 @@ BEGIN
     IF has_vectors THEN RETURN; END IF;
     EXECUTE format('DROP TABLE IF EXISTS {schema}.%I', name);  -- its vectors went with the extension
     EXECUTE format('CREATE TABLE {schema}.%I (owner_id text COLLATE "C" NOT NULL, text_hash text COLLATE "C" NOT NULL,'
-        ' embedding %s.halfvec(%s) NOT NULL, PRIMARY KEY (owner_id, text_hash))', name, extension, dimensions);
+        ' passage bigint NOT NULL, embedding %s.halfvec(%s) NOT NULL, PRIMARY KEY (owner_id, text_hash, passage))',
+        name, extension, dimensions);
     EXECUTE format('ALTER TABLE {schema}.%1$I ENABLE ROW LEVEL SECURITY; ALTER TABLE {schema}.%1$I FORCE ROW LEVEL'
         ' SECURITY; CREATE POLICY one_owner ON {schema}.%1$I USING ({_in_text(IS_OWNER)});'
         ' GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.%1$I TO %2$I', name, session_user);

@@ -300,6 +300,11 @@ def test_any_string_can_be_searched_for(database: Database, text: str) -> None:
 
 
 def with_vectors(database: Database, model: str, by_path: dict[str, list[float]]) -> None:
+    with_passages(database, model, {path: [vector] for path, vector in by_path.items()})
+
+
+def with_passages(database: Database, model: str, by_path: dict[str, list[list[float]]]) -> None:
+    """Store the vectors of the passages of documents."""
     with database.writing("ana") as connection:
         index = stored.index_state(connection, "ana")
         assert index is not None

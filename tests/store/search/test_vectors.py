@@ -9,7 +9,7 @@ from backsight.store import documents as stored
 from backsight.store.database import Database
 from backsight.store.search.vectors import VectorCache
 from backsight.testing import T0
-from store.search.test_hybrid import RULES, assert_nearest, near, scattered, with_vectors, written
+from store.search.test_hybrid import RULES, assert_nearest, near, scattered, with_passages, with_vectors, written
 
 
 @pytest.mark.usefixtures("in_the_database")
@@ -22,6 +22,25 @@ def test_cosines_are_exact_and_follow_changes_of_documents(database: Database) -
     written(database, {"cap.md": None}, at=T0 + timedelta(days=1))
     assert near(database, cache, [0.6, 0.8]) == {"stop.md": 0.8}
     assert near(database, cache, [0.6, 0.8], at=T0) == {"cap.md": 0.6, "stop.md": 0.8}
+
+
+@pytest.mark.usefixtures("in_the_database")
+def test_a_chunk_is_as_near_as_its_nearest_passage_less_what_their_number_makes(database: Database) -> None:
+    cache = VectorCache()
+    written(database, RULES)
+    four = [[0.0, 1.0], [0.8, 0.6], [-1.0, 0.0], [0.6, -0.8]]
+    with_passages(database, "m", {"cap.md": four, "stop.md": [[0.6, 0.8]]})
+    nearest = {"cap.md": 0.74, "stop.md": 0.6}
+    assert near(database, cache, [1.0, 0.0]) == nearest
+    assert near(database, cache, [1.0, 0.0], path_prefix="cap") == {"cap.md": 0.74}
+    assert near(database, cache, [1.0, 0.0], path_prefix="stop") == {"stop.md": 0.6}
+    assert near(database, cache, [1.0, 0.0], text="equity") == nearest
+    written(database, {"new.md": "new"}, at=T0 + timedelta(days=1))
+    with_passages(database, "m", {"new.md": [[0.0, -1.0], [1.0, 0.0]]})
+    assert near(database, cache, [1.0, 0.0]) == {**nearest, "new.md": 0.97}
+    assert near(database, cache, [1.0, 0.0], at=T0) == nearest
+    with database.reading("ana") as connection:
+        assert stored.count_embedded(connection, "ana", "m") == 3
 
 
 @pytest.mark.usefixtures("in_the_database")

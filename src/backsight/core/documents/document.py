@@ -55,7 +55,7 @@ class IndexedChunk:
     heading: tuple[str, ...]
     text: str
     text_hash: str
-    """Hash of the embedded text: equal texts under equal headings share one vector."""
+    """Hash of the headings and the text: equal texts under equal headings share their vectors."""
     valid_from: datetime
     valid_to: datetime | None = None
 
@@ -93,7 +93,7 @@ def content_hash(text: str) -> str:
 
 
 def embedded_text(heading: Iterable[str], text: str) -> str:
-    """The text that is embedded for a chunk: its headings, then its own text.
+    """The text that is embedded for a chunk or for one of its passages: the headings, then the text.
 
     >>> embedded_text(("Manual", "Risk"), "Never above 2 %.")
     'Manual > Risk\\nNever above 2 %.'
@@ -185,11 +185,13 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vector:
-    """The embedding of a text by one model."""
+    """The embedding of one passage of a text by one model."""
 
     owner_id: str
     model: str
     text_hash: str
+    passage: int
+    """Which passage of the text, counted from 0."""
     values: bytes
     """Little-endian half-precision floats."""
 

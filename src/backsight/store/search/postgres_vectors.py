@@ -1,8 +1,10 @@
 """Vector search in PostgreSQL with the extension `vector` (pgvector), if the extension exists or can be created.
 
-Each owner and model has a separate table, filled from the stored vectors. A search compares the query with every vector
-while there are few. With many vectors, an HNSW index finds the nearest of all chunks, nearly always the same ones. A
-search with filters still compares every vector in its scope: an HNSW scan can stop before it reaches enough of them.
+Each owner and model has a separate table, filled from the stored vectors. A chunk has a vector for each of its
+passages, and is as near as its nearest passage, less what is due to their number. A search compares the query with
+every vector while there are few. With many vectors, an HNSW index finds the nearest of all chunks, nearly always the
+same ones. A search with filters still compares every vector in its scope: an HNSW scan can stop before it reaches
+enough of them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import NullType
 
 from backsight.core.documents.document import Vector
+from backsight.core.documents.passages import COSINE_PER_DOUBLING
 from backsight.core.ids import digest
 from backsight.store.documents import CHUNKS, Scope, stored_vectors
 from backsight.store.row_security import VECTOR_TABLES
@@ -107,7 +110,8 @@ def nearest(
     c = CHUNKS.table.c
     query = _VectorQuery(connection, target, vector)
     chunks = select(c.number, c.text_hash).where(c.owner_id == owner, *scope.conditions(c))
-    near = query.nearest_of_all(chunks, limit) if scope.is_all else query.nearest_among(chunks, limit)
+    candidates = chunks.where(c.number.in_(query.nearest_of_all(chunks, limit))) if scope.is_all else chunks
+    near = query.nearest_among(candidates, limit)
     requested = query.nearest_among(chunks.where(c.number.in_(sorted(also))), len(also)) if also else {}
     return near | requested
 
@@ -123,28 +127,29 @@ class _VectorQuery:
         distance = f"m.embedding OPERATOR({schema}.<=>) CAST(:asked AS {schema}.halfvec({len(vector)}))"
         value = bindparam("asked", _literal(vector.tolist()), NullType())  # as text it would be parsed for every row
         self._distance = text(distance).bindparams(value)
-        self._unindexed_distance = text(f"({distance}) + 0").bindparams(value)
-        """The same distance as an expression that the HNSW index does not match, so that sorting by it is exact."""
+        by_chance = f"{COSINE_PER_DOUBLING} * ln(count(*)) / ln(2)"
+        self._distance_of_chunk = text(f"min({distance}) + {by_chance}").bindparams(value)
+        """The HNSW index does not match this expression, so that sorting by it is exact."""
 
-    def nearest_of_all(self, chunks: Select[Any], limit: int) -> dict[int, float]:
-        """Cosines of the nearest current chunks, by the HNSW index if there is one."""
-        # Vectors of superseded texts are in the table too: widen the search until enough current chunks are found.
+    def nearest_of_all(self, chunks: Select[Any], limit: int) -> list[int]:
+        """At least `limit` current chunks with the nearest passages, by the HNSW index if there is one."""
+        # The nearest vectors may be of superseded texts or of the same text: widen the search until there are enough.
         width = 2 * limit
         while True:
-            by_distance = select(self._vectors.c.text_hash, self._distance).order_by(self._distance).limit(width)
-            distances = {row[0]: row[1] for row in self._connection.execute(by_distance)}
-            with_text = chunks.where(CHUNKS.table.c.text_hash.in_(list(distances)))
-            near = {number: distances[text_hash] for number, text_hash in self._connection.execute(with_text)}
-            if len(near) >= limit or len(distances) < width:
-                return _cosines({number: near[number] for number in sorted(near, key=near.__getitem__)[:limit]})
+            by_distance = select(self._vectors.c.text_hash).order_by(self._distance).limit(width)
+            passages = self._connection.execute(by_distance).scalars().all()
+            with_text = chunks.where(CHUNKS.table.c.text_hash.in_(set(passages)))
+            near = list(self._connection.execute(with_text).scalars())
+            if len(near) >= limit or len(passages) < width:
+                return near
             width *= 4
 
     def nearest_among(self, chunks: Select[Any], limit: int) -> dict[int, float]:
         """Cosines of the nearest of the given chunks; every chunk is compared."""
         in_scope = chunks.cte("chunks").prefix_with("MATERIALIZED", dialect="postgresql")
         joined = in_scope.join(self._vectors, in_scope.c.text_hash == self._vectors.c.text_hash)
-        compared = select(in_scope.c.number, self._distance).select_from(joined)
-        rows = self._connection.execute(compared.order_by(self._unindexed_distance).limit(limit))
+        compared = select(in_scope.c.number, self._distance_of_chunk).select_from(joined).group_by(in_scope.c.number)
+        rows = self._connection.execute(compared.order_by(self._distance_of_chunk).limit(limit))
         return _cosines({row[0]: row[1] for row in rows})
 
 
@@ -180,14 +185,15 @@ def _insert(connection: Connection, target: VectorTable, vectors: Sequence[Vecto
     from backsight.store.search.vectors import unpack_vector
 
     insert = text(
-        f"INSERT INTO {target.name} (owner_id, text_hash, embedding) "  # noqa: S608 - the name is a hash
-        f"VALUES (:owner_id, :text_hash, CAST(:embedding AS {target.schema}.halfvec)) "
-        "ON CONFLICT (owner_id, text_hash) DO UPDATE SET embedding = excluded.embedding"
+        f"INSERT INTO {target.name} (owner_id, text_hash, passage, embedding) "  # noqa: S608 - the name is a hash
+        f"VALUES (:owner_id, :text_hash, :passage, CAST(:embedding AS {target.schema}.halfvec)) "
+        "ON CONFLICT (owner_id, text_hash, passage) DO UPDATE SET embedding = excluded.embedding"
     )
     rows = [
         {
             "owner_id": vector.owner_id,
             "text_hash": vector.text_hash,
+            "passage": vector.passage,
             "embedding": _literal(unpack_vector(vector.values).tolist()),
         }
         for vector in vectors

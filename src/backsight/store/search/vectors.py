@@ -1,5 +1,7 @@
 """Vector search in memory: a matrix of all current chunks' vectors, compared exactly with a query.
 
+A chunk has a vector for each of its passages, and the cosine of a chunk is that of its nearest passage, less what is
+due to their number.
 A matrix belongs to one owner, one model and one generation of the index; for the next generation, only new vectors are
 read. If the database compares vectors itself (`postgres_vectors`), no matrix is kept.
 """
@@ -14,6 +16,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from backsight.core.documents.document import IndexState
+from backsight.core.documents.passages import COSINE_PER_DOUBLING
 from backsight.store import documents as stored
 from backsight.store.documents import Scope
 from backsight.store.search.postgres_vectors import nearest, vector_table
@@ -35,15 +38,34 @@ class VectorMatrix:
     generation: int
     embeddings: int
     numbers: "NDArray[np.int64]"
-    """Chunk numbers in ascending order, one per row."""
+    """Chunk numbers in ascending order."""
     hashes: tuple[str, ...]
+    """The hash of each chunk's text."""
+    starts: "NDArray[np.int64]"
+    """The first row of each chunk; its other rows follow. One more than there are chunks: the last is the end."""
     rows: "NDArray[np.float32]"
+    """One row per passage."""
+
+    def rows_of(self, place: int) -> "NDArray[np.float32]":
+        """The rows of the chunk at a place."""
+        return self.rows[self.starts[place] : self.starts[place + 1]]
 
     def only(self, numbers: Sequence[int]) -> "VectorMatrix":
         """The rows of the chunks with these numbers."""
-        places = np.flatnonzero(np.isin(self.numbers, np.array(numbers, dtype=np.int64), assume_unique=True))
-        hashes = tuple(self.hashes[place] for place in places.tolist())
-        return replace(self, numbers=self.numbers[places], hashes=hashes, rows=self.rows[places])
+        is_chosen = np.isin(self.numbers, np.array(numbers, dtype=np.int64), assume_unique=True)
+        counts = np.diff(self.starts)
+        return replace(
+            self,
+            numbers=self.numbers[is_chosen],
+            hashes=tuple(self.hashes[place] for place in np.flatnonzero(is_chosen).tolist()),
+            starts=_starts(counts[is_chosen].tolist()),
+            rows=self.rows[np.repeat(is_chosen, counts)],
+        )
+
+
+def _starts(counts: Sequence[int]) -> "NDArray[np.int64]":
+    """The first row of each chunk, from the number of rows of each, and the end."""
+    return np.cumsum([0, *counts], dtype=np.int64)
 
 
 class VectorCache:
@@ -114,7 +136,8 @@ def _cosines(
     if not len(numbers) or matrix.rows.shape[1] != len(vector):
         return {}
     # Rows and query have length 1, so that their product is the cosine.
-    cosines = np.clip(matrix.rows @ vector, -1.0, 1.0)
+    nearest_passages = np.maximum.reduceat(matrix.rows @ vector, matrix.starts[:-1])
+    cosines = np.clip(nearest_passages - COSINE_PER_DOUBLING * np.log2(np.diff(matrix.starts)), -1.0, 1.0)
     # The `limit` largest cosines, unordered: a partition is faster than a sort.
     nearest_rows = np.argpartition(-cosines, limit - 1)[:limit] if len(cosines) > limit else np.arange(len(cosines))
     # The rows of the requested chunks, found by binary search in the ascending numbers.
@@ -131,21 +154,17 @@ def _read_matrix(
     """The matrix of a scope; vectors that the cached matrix has are not read again."""
     owner = index.owner_id
     wanted = list(stored.texts_in(connection, owner, scope))
-    cached_rows = {} if cached is None else {text_hash: row for row, text_hash in enumerate(cached.hashes)}
-    missing = {text_hash for _, text_hash in wanted} - cached_rows.keys()
-    loaded = {
-        text_hash: unpack_vector(values)
-        for text_hash, values in stored.vectors(connection, owner, model, missing).items()
-    }
-    embedded = [(number, text_hash) for number, text_hash in wanted if text_hash in cached_rows or text_hash in loaded]
-    rows = [
-        loaded[text_hash] if text_hash in loaded or cached is None else cached.rows[cached_rows[text_hash]]
-        for _, text_hash in embedded
-    ]
+    rows_of = {} if cached is None else {each: cached.rows_of(place) for place, each in enumerate(cached.hashes)}
+    missing = {text_hash for _, text_hash in wanted} - rows_of.keys()
+    for text_hash, passages in stored.vectors(connection, owner, model, missing).items():
+        rows_of[text_hash] = np.stack([unpack_vector(values) for values in passages])
+    embedded = [(number, text_hash) for number, text_hash in wanted if text_hash in rows_of]
+    rows = [rows_of[text_hash] for _, text_hash in embedded]
     return VectorMatrix(
         index.generation,
         index.embeddings,
         np.array([number for number, _ in embedded], dtype=np.int64),
         tuple(text_hash for _, text_hash in embedded),
-        np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32),
+        _starts([len(each) for each in rows]),
+        np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.float32),
     )
