@@ -732,16 +732,15 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "UpcomingEvents": (
         Line("{message}"),
         Rows(
-            "events",
-            columns(
-                "when: {scheduled_at} | kind | title | symbols | >importance: {importance:.2f} | forecast | previous"
-            ),
-        ),
-        Rows(
             "your_exposure",
             columns("symbol | side: {position_side} | >notional: {notional:.2f} | currency | >USD: {notional_usd:.2f}")
             | columns(">past events: {similar_events_back} | >median move: {median_abs_move:.2%}")
             | columns(">worst for you: {worst_move:+.2%} | missing | event: {event_id:id}"),
+        ),
+        Rows(
+            "events",
+            columns("when: {scheduled_at} | kind | title | symbols | >importance: {importance:.2f} | forecast")
+            | columns("previous | event: {id:id}"),
         ),
     ),
     "ImportedEvents": (

@@ -164,13 +164,12 @@ def get_upcoming_events(
             and (not kinds or event.kind in kinds)
             and (not symbols or any(concerns(event, symbol) for symbol in symbols))
         )
-        exposed = () if deployment is None else exposures(view, deployment_at(view, deployment), events)
-    return UpcomingEvents(
-        events=events,
-        your_exposure=exposed,
-        message=_upcoming_message(len(events), len(ahead), lookahead_hours),
-        as_of=view.as_of,
-    )
+        target = None if deployment is None else deployment_at(view, deployment)
+        exposed = () if target is None else exposures(view, target, events)
+    message = _upcoming_message(len(events), len(ahead), lookahead_hours)
+    if events and target is not None and not exposed:
+        message = f"{message} No open position of {target.name} is concerned, so there is no exposure."
+    return UpcomingEvents(events=events, your_exposure=exposed, message=message, as_of=view.as_of)
 
 
 def _upcoming_message(listed: int, ahead: int, hours: int) -> str:
