@@ -11,6 +11,7 @@ from backsight.core.errors import Refused
 from backsight.core.market import Bar
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory
+from backsight.services import decision_review
 from backsight.services.holdout import withholds_memory
 from backsight.store.outcomes import outcomes_of
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
@@ -176,6 +177,26 @@ def test_a_review_has_one_line_for_each_decision_and_folds_equal_no_ops(memory: 
     assert review.tally.sentence.startswith("1 of 1 right, 100 % (90 %:")
     assert "1 of 1 right" in review.message
     assert len(memory.get_my_decisions(**AGENT, limit=1).lines) == 1
+
+
+def test_a_review_reads_past_as_many_equal_no_ops_as_there_are(
+    memory: Memory, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed(memory)
+    decided(memory)
+    for _ in range(12):
+        clock.advance(minutes=5)
+        decided(memory, decision="WAIT", summary="range unresolved")
+    monkeypatch.setattr(decision_review, "READ", 2)
+    lines = memory.get_my_decisions(**AGENT, limit=2).lines
+    assert lines == ("0m ago · BTC · WAIT ×12 · range unresolved", "1h ago · BTC · LONG · not filled yet")
+
+
+def test_a_decision_that_is_not_judged_says_why(memory: Memory) -> None:
+    deployed(memory)
+    decided(memory, entry=None)
+    (line,) = memory.get_my_decisions(**AGENT).lines
+    assert line == "0m ago · BTC · LONG · not judged: the entry is missing"
 
 
 def test_ticks_are_reviewed_as_decisions(memory: Memory, clock: FakeClock) -> None:

@@ -116,6 +116,7 @@ def test_five_sessions_of_a_coach(memory: Memory, clock: FakeClock) -> None:
         _, answer = await coach.call("list_trades", symbol=SYMBOL, direction="long", mode="live", limit=6)
         trades = answer["trades"]
         net = [row[trades["columns"].index("pnl")] for row in trades["rows"]]
+        assert trades["all"]["regime"] == "ranging"
         _, performance = await coach.call(
             "get_strategy_performance", strategy="VolBreakout", mode="live", detail="trades"
         )

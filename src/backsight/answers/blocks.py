@@ -145,6 +145,8 @@ class Body:
     """The name of the text; by default the last name of the path."""
     for_people: bool = False
     """Whether only a terminal prints the text."""
+    for_models: bool = False
+    """Whether a terminal leaves the text out."""
 
     @property
     def key(self) -> str:
@@ -157,7 +159,9 @@ class Body:
                     yield FileText(text)
                     continue
                 listed, title = is_listed(answer, self.path), flat(fill(self.title, item))
-                yield Text(self.key, text, title=title, listed=listed, markdown=self.markdown)
+                yield Text(
+                    self.key, text, title=title, listed=listed, markdown=self.markdown, for_models=self.for_models
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,8 @@ class Text:
     cells: Mapping[str, BriefCell] = field(default_factory=dict)
     words: tuple[str, ...] = ()
     """Words that a terminal highlights."""
+    for_models: bool = False
+    """Whether a terminal leaves the text out."""
 
     def lines(self) -> Iterator[str]:
         if heading := self.title or " ".join(cell.text for cell in self.cells.values()):

@@ -5,7 +5,7 @@ the same layout.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from backsight.answers.blocks import (
@@ -24,6 +24,7 @@ from backsight.answers.blocks import (
 )
 from backsight.answers.brief import Brief
 from backsight.answers.values import Template, columns, fill, short_id, text_of, value_at, with_unit
+from backsight.core.agents.run import shortened_text
 from backsight.core.memory.drift_report import amount_of
 from backsight.core.numbers import half_width, with_margin
 from backsight.core.text.counts import count_of
@@ -141,6 +142,7 @@ def _action(action: Any) -> str:
     return " ".join(filter(None, (action.kind, action.parameter, text_of(action.magnitude))))
 
 
+REGIME = columns("regime: {context.regime}")
 TRADES = {
     "opened": lambda trade: "" if trade.closed_at else text_of(trade.opened_at),
     **columns("closed: {closed_at} | symbol | side: {direction} | strategy: {strategy_name}"),
@@ -150,6 +152,12 @@ TRADES = {
     "why closed": lambda trade: shorten(trade.exit_reason or "", most=REASON_WIDTH),
     **columns("id: {id:id}"),
 }
+TRADES_OF_SYMBOL = {
+    name: template
+    for column, its_template in TRADES.items()
+    for name, template in ({column: its_template} | (REGIME if column == "side" else {})).items()
+}
+"""With the regime. Beside other symbols or strategies a row would take more than 40 tokens, the most for a trade."""
 DECISIONS = {
     **columns("tick: {at}"),
     "verdict": lambda decision: " ".join(filter(None, (decision.verdict.kind, decision.verdict.rule))),
@@ -163,6 +171,13 @@ RUN_VALUES = {
     **columns("kind | status | started: {started_at} | ended: {ended_at} | card: {card_type} | model"),
     **columns("tokens read: {input_tokens} | tokens written: {output_tokens} | cost: {cost:.4f} | id: {id:id}"),
 }
+RUN_TEXTS = (
+    Body("run", lambda run: shortened_text(run.result or "", most=600), title="── result", name="result"),
+    Body("run", lambda run: shortened_text(run.output or "", most=2_000), title="── output", name="output"),
+    Body("run", lambda run: shortened_text(run.prompt, most=800), title="── prompt", name="prompt"),
+)
+ANSWER = Body("run", lambda run: shortened_text(run.output or "", most=2_000), name="output", for_models=True)
+"""The answer of a run that has ended; a terminal has shown it while it was written."""
 PROPOSED = {
     **columns("symbol: {order.symbol} | >quantity: {order.quantity:price}"),
     "verdict": lambda proposal: " ".join(filter(None, (proposal.verdict.kind, proposal.verdict.rule))),
@@ -460,6 +475,19 @@ def _recent_trades(answer: Any) -> tuple[Any, ...]:
     return tuple(trade for each in answer.deployments for trade in each.recent_trades)
 
 
+def _trade_rows(trades_of: Callable[[Any], Sequence[Any]], name: str) -> tuple[Block, ...]:
+    """A table of trades; with the regime of each if all are of one symbol and strategy, which then are no columns."""
+
+    def of_one_kind(answer: Any) -> tuple[Any, ...]:
+        trades = trades_of(answer)
+        return tuple(trades) if len({(trade.symbol, trade.strategy_name) for trade in trades}) == 1 else ()
+
+    def of_several(answer: Any) -> tuple[Any, ...]:
+        return () if of_one_kind(answer) else tuple(trades_of(answer))
+
+    return Rows(of_several, TRADES, name=name), Rows(of_one_kind, TRADES_OF_SYMBOL, name=name)
+
+
 def _snippet(answer: Any, citation: Any) -> str:
     """The lines around the first line that contains a word of the query."""
     lines = [line[:LINE_WIDTH] for line in citation.snippet.splitlines() if line.strip()]
@@ -715,7 +743,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("{message}"),
         Rows("deployments", DEPLOYMENTS),
         Line(_about_deployments),
-        Rows(_recent_trades, TRADES, name="recent_trades"),
+        *_trade_rows(_recent_trades, "recent_trades"),
         Body(
             "deployments",
             lambda row: value_at(row, "lessons.lessons_text") or "",
@@ -726,7 +754,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "StrategyPerformance": (
         Line("{message}"),
         *PERFORMANCE,
-        Rows("recent_trades", TRADES),
+        *_trade_rows(lambda answer: answer.recent_trades, "recent_trades"),
         Body("lessons", "{lessons_text}", title=_lessons_line),
     ),
     "UpcomingEvents": (
@@ -796,7 +824,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Each("notes", str, most=FINDINGS_SHOWN),
     ),
-    "TradePage": (Line("{message}"), Rows("trades", TRADES), MORE),
+    "TradePage": (Line("{message}"), *_trade_rows(lambda answer: answer.trades, "trades"), MORE),
     "TradeRead": (
         Line(_trade_sentence),
         Values("trade", TRADE_VALUES),
@@ -849,11 +877,12 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "RunDetail": (
         Line("{message}"),
-        Values("run", {**RUN_VALUES, **columns("result | does not fit: {misfit} | output")}),
+        Values("run", {**RUN_VALUES, **columns("does not fit: {misfit}")}),
+        *RUN_TEXTS,
         Rows("tick", DECISIONS),
         Each("re_examinations", "re-examined by {}", most=FINDINGS_SHOWN),
     ),
-    "StartedRun": (Line("{message}"), Values("run", RUN_VALUES)),
+    "StartedRun": (Line("{message}"), Values("run", RUN_VALUES), ANSWER),
     "PreparedReExamination": (
         Line("The prompt that re-examines the {card_type} of run {parent_id:id}."),
         Body("", "{prompt}", title="── prompt"),

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from backsight.core.agents.agent_settings import NO_TOOLS, AgentSettings
-from backsight.core.agents.card import CardType, texts_of
-from backsight.core.agents.re_examination import RE_EXAMINATION, read_re_examination
+from backsight.core.agents.card import CardType
 from backsight.core.agents.request import AgentAnswer, AgentRequest, Exchange, RunCancelled, SessionGone, no_text
 from backsight.core.agents.review import line_of
 from backsight.core.agents.run import (
@@ -31,7 +30,7 @@ from backsight.core.prompts.system import Identity, system_segments
 from backsight.core.secret_text import without_secrets
 from backsight.core.strategies import Deployment
 from backsight.ports import AgentRunner
-from backsight.services.agent_cards import CheckedCard, card_in_output, known_card_type
+from backsight.services.agent_cards import CheckedCard, card_in_output, known_card_type, re_examination_card
 from backsight.services.agent_settings import session_of, settings_of, write_back
 from backsight.services.card_outcomes import resolve_run
 from backsight.services.context import Context
@@ -320,9 +319,5 @@ def _result_of(connection: Connection, view: View, run: AgentRun, text: str) -> 
     card_type = None if parent is None else known_card_type(view, parent.card_type)
     if parent is None or card_type is None:
         raise AssertionError("a re-examination has a parent with a card")
-    items = texts_of(card_type.value_of(parent.card, "watch_for"))
-    examined = read_re_examination(json_object_in(text), actions=card_type.actions, watch_for=items)
-    if isinstance(examined, str):
-        no_card = CheckedCard(card_type=RE_EXAMINATION, result=None, fits=False, misfit=examined)
-        return no_card, f"the answer is malformed: {examined}"
-    return CheckedCard(card_type=RE_EXAMINATION, result=canonical_json(examined), fits=True, misfit=None), None
+    card = re_examination_card(card_type, parent, json_object_in(text))
+    return card, None if card.fits else f"the answer is malformed: {card.misfit}"

@@ -1,7 +1,9 @@
 """The review of a deployment's previous decisions: cards and ticks in one list, with what became of them."""
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from backsight.core.agents.card import CardRole, CardType, direction_of
 from backsight.core.agents.outcomes import DecisionOutcome, state_at
@@ -18,7 +20,9 @@ from backsight.store import trades as stored_trades
 from backsight.store.view import View
 
 READ = 200
-"""Decisions that are read for a review: equal no-ops take one line."""
+"""Ticks, and runs, that are read at once: equal no-ops take one line, so a review may need many."""
+MOST_READ = 1_000
+"""Decisions that a review looks at."""
 MOST_TRADES = 1_000
 """Closed trades in the tally."""
 
@@ -36,19 +40,34 @@ NOTHING_TO_REVIEW = DecisionReview(decisions=(), tally=tally_of([]))
 
 def review_decisions(view: View, deployment: Deployment, *, limit: int) -> DecisionReview:
     """The last decisions of a deployment; re-examinations are not decisions."""
-    runs = stored_agents.cards(view, deployment.id, limit=READ)
-    ticks = stored_decisions.decisions(
-        view, deployment_id=deployment.id, kind=None, since=None, until=None, before=None, limit=READ
+    newest_first = heapq.merge(
+        _runs(view, deployment), _ticks(view, deployment), key=lambda each: (each.at, each.run_id), reverse=True
     )
+    lines = folded(islice(newest_first, MOST_READ), most=limit)
+    return DecisionReview(decisions=tuple(lines), tally=_tally(view, deployment))
+
+
+def _runs(view: View, deployment: Deployment) -> Iterator[ReviewedDecision]:
+    """The runs with a card, newest first, read as far as they are needed."""
     types = {each.name: each for each in stored_agents.card_types(view)}
-    outcomes = stored_outcomes.outcomes_by_run(view, [run.id for run in runs])
-    opened = stored_trades.trades_then(view, {trade_id for tick in ticks for trade_id in tick.opened})
-    decisions = [
-        *(_of_run(view, run, types.get(run.card_type or ""), outcomes.get(run.id, [])) for run in runs),
-        *(_of_tick(tick, opened) for tick in ticks),
-    ]
-    newest_first = sorted(decisions, key=lambda each: (each.at, each.run_id), reverse=True)
-    return DecisionReview(decisions=tuple(folded(newest_first)[:limit]), tally=_tally(view, deployment))
+    before = None
+    while runs := stored_agents.cards(view, deployment.id, limit=READ, before=before):
+        outcomes = stored_outcomes.outcomes_by_run(view, [run.id for run in runs])
+        for run in runs:
+            yield _of_run(view, run, types.get(run.card_type or ""), outcomes.get(run.id, []))
+        before = (runs[-1].started_at, runs[-1].id)
+
+
+def _ticks(view: View, deployment: Deployment) -> Iterator[ReviewedDecision]:
+    """The ticks, newest first, read as far as they are needed."""
+    before = None
+    while ticks := stored_decisions.decisions(
+        view, deployment_id=deployment.id, kind=None, since=None, until=None, before=before, limit=READ
+    ):
+        opened = stored_trades.trades_then(view, {trade_id for tick in ticks for trade_id in tick.opened})
+        for tick in ticks:
+            yield _of_tick(tick, opened)
+        before = (ticks[-1].at, ticks[-1].sequence)
 
 
 def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequence[DecisionOutcome]) -> ReviewedDecision:
@@ -69,6 +88,7 @@ def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequenc
         status="pending" if state is None else state.status,
         outcome_r=None if state is None else state.outcome_r,
         marked_r=None if state is None or card_type is None else mark_of(view, card_type, run, state),
+        reason=state.reason if state is not None and (run.fits is False or direction_of(action) is not None) else None,
         conviction=None if conviction is None else conviction[0],
         suggested_action=None if conviction is None else conviction[1],
     )
@@ -78,7 +98,7 @@ def latest_conviction(view: View, run_id: str) -> tuple[int, str] | None:
     """The score and the advice of the latest re-examination of a run that succeeded."""
     for child in reversed(stored_agents.children(view, run_id)):
         score = child.card.get("conviction_score")
-        if child.status == "succeeded" and isinstance(score, int):
+        if child.status == "succeeded" and child.fits and isinstance(score, int):
             return score, str(child.card.get("suggested_action", ""))
     return None
 

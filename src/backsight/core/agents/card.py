@@ -22,6 +22,8 @@ TYPE_OF_ROLE: Mapping[CardRole, FieldType] = {
     **dict.fromkeys(("entry", "target", "stop", "confidence"), "number"),
     "watch_for": "list",
 }
+RE_EXAMINATION = "re_examination"
+"""The name of the card type of the answers of re-examinations."""
 MOST_FIELDS = 50
 LONGEST_RESULT = 100_000
 """Characters of a result as JSON."""
@@ -121,7 +123,7 @@ SHIPPED = tuple(each.name for each in shipped_types(""))
 
 def checked_type(card_type: CardType) -> CardType:
     """A card type whose definition makes sense; `Invalid` names the field that does not."""
-    if card_type.name in SHIPPED:
+    if card_type.name in (*SHIPPED, RE_EXAMINATION):
         raise Conflict(f"{card_type.name!r} is a shipped card type; choose another name", field="name")
     if not card_type.fields:
         raise Invalid("a card type without fields; give at least one", field="fields")

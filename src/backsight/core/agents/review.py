@@ -1,6 +1,6 @@
 """The review of previous decisions: one short line each, equal no-ops folded, and how often they were right."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -27,6 +27,8 @@ class ReviewedDecision:
     """The result in R, if the decision is resolved."""
     marked_r: float | None = None
     """The result so far of an active decision."""
+    reason: str | None = None
+    """Why a decision for a position, or one that does not fit its card type, will have no result."""
     conviction: int | None = None
     """The score of the latest re-examination."""
     suggested_action: str | None = None
@@ -75,13 +77,18 @@ def tally_of(outcomes: Iterable[float]) -> DecisionTally:
     return DecisionTally(resolved=len(results), won=won, mean_r=mean, hit_rate=rate, low=low, high=high)
 
 
-def folded(decisions: Sequence[ReviewedDecision]) -> list[ReviewedDecision]:
-    """Decisions, newest first, with consecutive equal ones that take no position as one line with their number."""
+def folded(decisions: Iterable[ReviewedDecision], *, most: int) -> list[ReviewedDecision]:
+    """The first lines of decisions, newest first; consecutive equal ones that take no position are one line.
+
+    No more decisions are taken from the iterable than the lines need.
+    """
     lines: list[ReviewedDecision] = []
     for decision in decisions:
         last = lines[-1] if lines else None
         if last is not None and _is_repeat(last, decision):
             lines[-1] = replace(last, count=last.count + 1, first_at=decision.at)
+        elif len(lines) == most:
+            break
         else:
             lines.append(decision)
     return lines
@@ -126,5 +133,7 @@ def _became(decision: ReviewedDecision) -> str:
             return "never filled"
         case "pending":
             return "not filled yet"
+        case "not_applicable" if decision.reason:
+            return shorten(f"not judged: {decision.reason}", most=SUMMARY, tokens=SUMMARY_TOKENS)
         case "not_applicable" | None:
             return ""
