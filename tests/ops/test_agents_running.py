@@ -294,7 +294,7 @@ def test_a_re_examination_annotates_its_parent_and_closes_nothing(
     assert agent.get_run(run=parent.id).run == parent
     decisions = agent.get_my_decisions(**AGENT)
     assert [each.run_id for each in decisions.decisions] == [parent.id]
-    assert decisions.lines[0].endswith("not filled yet · conviction 20 CLOSE")
+    assert decisions.lines[0].endswith("not judged: no bars of BTC are stored · conviction 20 CLOSE")
 
 
 def examined(memory: Memory, run: str, answer: Any, folder: Path) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from backsight.core.agents.outcomes import state_at
 from backsight.core.decision import Verdict
-from backsight.core.errors import Refused
+from backsight.core.errors import Invalid, Refused
 from backsight.core.market import Bar
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory
@@ -149,6 +149,28 @@ def test_an_entry_that_is_not_touched_expires_by_the_timeframe_of_the_card(memor
     assert (state(memory, short).status, state(memory, long)) == ("expired", None)
 
 
+@pytest.mark.parametrize("late_first", [False, True])
+def test_bars_that_begin_too_late_do_not_decide_where_longer_bars_do(
+    memory: Memory, clock: FakeClock, late_first: bool
+) -> None:
+    deployed(memory)
+    run = decided(memory)
+    clock.advance(days=12)
+    hours = [bar(0, 99.0, 101.0, seconds=3_600), bar(60, 94.0, 101.0, seconds=3_600)]
+    late = [bar(14_400, 99.0, 101.0), bar(14_405, 101.0, 111.0)]
+    for bars in (late, hours) if late_first else (hours, late):
+        memory.record_bars(bars=bars)
+    memory.resolve_decisions()
+    assert state(memory, run).outcome_r == -1.2
+
+
+def test_a_settlement_at_a_price_that_cannot_be_is_refused(memory: Memory) -> None:
+    deployed(memory)
+    run = decided(memory)
+    with pytest.raises(Invalid, match=r"exit: 1e.308 is 2.0e.307R from the entry 100; check both prices"):
+        memory.settle_decision(run=run.id, entry=100.0, exit=1e308)
+
+
 def test_a_tick_resolves_decisions_too(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     run = decided(memory)
@@ -189,7 +211,10 @@ def test_a_review_reads_past_as_many_equal_no_ops_as_there_are(
         decided(memory, decision="WAIT", summary="range unresolved")
     monkeypatch.setattr(decision_review, "READ", 2)
     lines = memory.get_my_decisions(**AGENT, limit=2).lines
-    assert lines == ("0m ago · BTC · WAIT ×12 · range unresolved", "1h ago · BTC · LONG · not filled yet")
+    assert lines == (
+        "0m ago · BTC · WAIT ×12 · range unresolved",
+        "1h ago · BTC · LONG · not judged: no bars of BTC are stored",
+    )
 
 
 def test_a_decision_that_is_not_judged_says_why(memory: Memory) -> None:

@@ -67,10 +67,12 @@ class Each:
     template: Template
     style: str = ""
     most: int | None = None
+    name: str = ""
+    """The name of the lines; by default the last name of the path."""
 
     @property
     def key(self) -> str:
-        return _last(self.path)
+        return self.name or _last(self.path)
 
     def parts(self, answer: Any) -> Iterator[Part]:
         for item in items_at(answer, self.path)[: self.most]:

@@ -36,7 +36,7 @@ REASON_WIDTH = 24
 FINDINGS_SHOWN = 10
 HISTORY_SHOWN = 20
 """Points of a series that a brief answer shows, the last ones."""
-DAYS_SHOWN = 30
+DAYS_SHOWN = TRADES_SHOWN = 30
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 
 
@@ -405,18 +405,20 @@ def _returns(returns: Any) -> str:
         fill(drawdown + recovered, returns),
         returns.missing or f"{count_of(returns.days, 'day')} of returns",
     ]
-    return "; ".join(filter(None, parts)) + "."
+    text = "; ".join(filter(None, parts)) + "."
+    return text[0].upper() + text[1:]
 
 
-def _about_deployments(answer: Any) -> str:
-    """What is missing for ratios, whether memory helps, and the recent activity of each deployment."""
-    sentences = [
-        f"{row.deployment.name}: {text}"
-        for row in answer.deployments
-        for text in (row.performance.returns.missing if row.tally.trades else "", row.memory_help, row.activity)
-        if text
-    ]
-    return " ".join(sentences)
+def _about_deployment(row: Any) -> str:
+    """What is missing for ratios, whether memory helps, and the recent activity of a deployment."""
+    activity = [line.removeprefix("- ") for line in (row.activity or "").splitlines() if line.startswith("- ")]
+    texts = (
+        row.performance.returns.missing if row.tally.trades else "",
+        row.memory_help,
+        f"lately: {', '.join(activity)}" if activity else "",
+    )
+    about = "; ".join(text.removesuffix(".") for text in texts if text)
+    return f"{row.deployment.name}: {about}." if about else ""
 
 
 class DayOfEquity(NamedTuple):
@@ -475,17 +477,21 @@ def _recent_trades(answer: Any) -> tuple[Any, ...]:
     return tuple(trade for each in answer.deployments for trade in each.recent_trades)
 
 
-def _trade_rows(trades_of: Callable[[Any], Sequence[Any]], name: str) -> tuple[Block, ...]:
-    """A table of trades; with the regime of each if all are of one symbol and strategy, which then are no columns."""
+def _trade_rows(trades_of: Callable[[Any], Sequence[Any]], name: str, *, most: int) -> tuple[Block, ...]:
+    """A table of trades; with the regime of each where all are of one symbol and strategy, which then are no columns.
 
-    def of_one_kind(answer: Any) -> tuple[Any, ...]:
+    Of more trades than `most`, only where the reason of the exits is no column either: they would be too long.
+    """
+
+    def with_regime(answer: Any) -> tuple[Any, ...]:
         trades = trades_of(answer)
-        return tuple(trades) if len({(trade.symbol, trade.strategy_name) for trade in trades}) == 1 else ()
+        has_room = len(trades) <= most or len({trade.exit_reason for trade in trades}) == 1
+        return tuple(trades) if has_room and len({(each.symbol, each.strategy_name) for each in trades}) == 1 else ()
 
-    def of_several(answer: Any) -> tuple[Any, ...]:
-        return () if of_one_kind(answer) else tuple(trades_of(answer))
+    def without_regime(answer: Any) -> tuple[Any, ...]:
+        return () if with_regime(answer) else tuple(trades_of(answer))
 
-    return Rows(of_several, TRADES, name=name), Rows(of_one_kind, TRADES_OF_SYMBOL, name=name)
+    return Rows(without_regime, TRADES, name=name), Rows(with_regime, TRADES_OF_SYMBOL, name=name)
 
 
 def _snippet(answer: Any, citation: Any) -> str:
@@ -742,8 +748,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "Deployments": (
         Line("{message}"),
         Rows("deployments", DEPLOYMENTS),
-        Line(_about_deployments),
-        *_trade_rows(_recent_trades, "recent_trades"),
+        Each("deployments", _about_deployment, name="about", most=FINDINGS_SHOWN),
+        *_trade_rows(_recent_trades, "recent_trades", most=TRADES_SHOWN),
         Body(
             "deployments",
             lambda row: value_at(row, "lessons.lessons_text") or "",
@@ -754,7 +760,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "StrategyPerformance": (
         Line("{message}"),
         *PERFORMANCE,
-        *_trade_rows(lambda answer: answer.recent_trades, "recent_trades"),
+        *_trade_rows(lambda answer: answer.recent_trades, "recent_trades", most=TRADES_SHOWN),
         Body("lessons", "{lessons_text}", title=_lessons_line),
     ),
     "UpcomingEvents": (
@@ -824,7 +830,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Each("notes", str, most=FINDINGS_SHOWN),
     ),
-    "TradePage": (Line("{message}"), *_trade_rows(lambda answer: answer.trades, "trades"), MORE),
+    "TradePage": (Line("{message}"), *_trade_rows(lambda answer: answer.trades, "trades", most=15), MORE),
     "TradeRead": (
         Line(_trade_sentence),
         Values("trade", TRADE_VALUES),

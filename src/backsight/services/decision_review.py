@@ -12,7 +12,7 @@ from backsight.core.agents.run import AgentRun
 from backsight.core.decision import Decision
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
-from backsight.services.card_outcomes import mark_of
+from backsight.services.card_outcomes import mark_of, why_pending
 from backsight.store import agents as stored_agents
 from backsight.store import decisions as stored_decisions
 from backsight.store import outcomes as stored_outcomes
@@ -76,6 +76,11 @@ def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequenc
         return str(given) if given else None
 
     state = state_at(rows, view.as_of)
+    reason = None
+    if state is None and card_type is not None:
+        reason = why_pending(view, card_type, run)
+    elif state is not None and (run.fits is False or direction_of(value("direction")) is not None):
+        reason = state.reason
     action = value("direction")
     conviction = latest_conviction(view, run.id)
     return ReviewedDecision(
@@ -88,7 +93,7 @@ def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequenc
         status="pending" if state is None else state.status,
         outcome_r=None if state is None else state.outcome_r,
         marked_r=None if state is None or card_type is None else mark_of(view, card_type, run, state),
-        reason=state.reason if state is not None and (run.fits is False or direction_of(action) is not None) else None,
+        reason=reason,
         conviction=None if conviction is None else conviction[0],
         suggested_action=None if conviction is None else conviction[1],
     )

@@ -28,7 +28,7 @@ class ReviewedDecision:
     marked_r: float | None = None
     """The result so far of an active decision."""
     reason: str | None = None
-    """Why a decision for a position, or one that does not fit its card type, will have no result."""
+    """Why a decision for a position, or one that does not fit its card type, has no result."""
     conviction: int | None = None
     """The score of the latest re-examination."""
     suggested_action: str | None = None
@@ -131,9 +131,9 @@ def _became(decision: ReviewedDecision) -> str:
             return "open" if decision.marked_r is None else f"open at {decision.marked_r:+.2f}R"
         case "expired":
             return "never filled"
-        case "pending":
+        case "pending" if not decision.reason:
             return "not filled yet"
-        case "not_applicable" if decision.reason:
+        case "pending" | "not_applicable" if decision.reason:
             return shorten(f"not judged: {decision.reason}", most=SUMMARY, tokens=SUMMARY_TOKENS)
-        case "not_applicable" | None:
+        case "pending" | "not_applicable" | None:
             return ""
