@@ -63,6 +63,10 @@ def card_in_output(card_type: CardType | None, output: str) -> CheckedCard:
 def re_examination_card(parent_type: CardType, parent: AgentRun, answer: Mapping[str, Any] | None) -> CheckedCard:
     """The card of a re-examination; one that is malformed does not fit, and is kept as it was given."""
     items = texts_of(parent_type.value_of(parent.card, "watch_for"))
+    try:
+        checked_result(answer or {})
+    except Invalid as error:
+        return CheckedCard(card_type=RE_EXAMINATION, result=None, fits=False, misfit=error.message)
     examined = read_re_examination(answer, actions=parent_type.actions, watch_for=items)
     fits = not isinstance(examined, str)
     content = examined if fits else answer

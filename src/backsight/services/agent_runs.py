@@ -287,15 +287,21 @@ def _finish(
         resolve_run(transaction, result, by=ctx.now)
 
 
+def _storable(text: str) -> str:
+    """A text that a database can store: without NUL, and with a question mark for half a surrogate pair."""
+    return text.replace("\0", "").encode("utf-8", errors="replace").decode()
+
+
 def _with_answer(connection: Connection, ctx: Context, run: AgentRun, answer: AgentAnswer) -> AgentRun:
     view = everything(connection, ctx.owner)
-    card, error = _result_of(connection, view, run, answer.text)
+    text = without_secrets(_storable(answer.text))
+    card, error = _result_of(connection, view, run, text)
     return replace(
         run,
         status="succeeded" if error is None else "failed",
         error=error,
-        output=shortened_text(without_secrets(answer.text.replace("\0", ""))),
-        transcript=answer.transcript and without_secrets(answer.transcript),
+        output=shortened_text(text),
+        transcript=answer.transcript and without_secrets(_storable(answer.transcript)),
         session_after=answer.session,
         model=answer.model or run.model,
         input_tokens=answer.input_tokens,

@@ -9,6 +9,8 @@ from backsight.core.quantiles import jeffreys
 from backsight.core.text.untrusted_text import shorten
 
 SUMMARY, SUMMARY_TOKENS = 60, 24
+WORD = 40
+"""Characters of a symbol or an action, which are as the agent wrote them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +116,11 @@ def ago(at: datetime, now: datetime) -> str:
 
 def line_of(decision: ReviewedDecision, *, now: datetime) -> str:
     """A decision in one line, like `2d ago · WAIT · range unresolved`."""
-    times = f"{decision.action} ×{decision.count}" if decision.count > 1 else decision.action
+    action = shorten(decision.action, most=WORD, tokens=WORD)
+    times = f"{action} ×{decision.count}" if decision.count > 1 else action
+    symbol = shorten(decision.symbol or "", most=WORD, tokens=WORD)
     summary = shorten(decision.summary or "", most=SUMMARY, tokens=SUMMARY_TOKENS)
-    parts = [ago(decision.at, now), decision.symbol, times, summary, _became(decision)]
+    parts = [ago(decision.at, now), symbol, times, summary, _became(decision)]
     if decision.conviction is not None:
         advice = f" {decision.suggested_action}" if decision.suggested_action else ""
         parts.append(f"conviction {decision.conviction}{advice}")
