@@ -284,6 +284,13 @@ def test_the_exposure_equals_a_calculation_by_hand(
     assert exposure.missing is None
 
 
+def test_a_calendar_that_has_ended_says_when(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    none = "No events are known within 24 hours; import_events imports a calendar."
+    assert memory.get_upcoming_events().message == none
+    imported(memory, tmp_path, CSV + f"{at(-30)},cpi,,.9,a,1,,,\n{at(-48)},cpi,,.9,b,2,,,")
+    assert memory.get_upcoming_events().message == f"{none} The last one known was on 2026-06-03."
+
+
 def test_the_figures_of_one_print_are_one_past_event(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
     past = [T0 - timedelta(days=7 * (number + 1)) for number in range(2)]
     figures = [(event, title) for event in past for title in ("CPI m/m", "CPI y/y", "Core CPI")]

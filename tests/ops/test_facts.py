@@ -54,8 +54,9 @@ def test_a_fact_is_remembered_once_promoted_and_restored(memory: Memory, clock: 
 
 
 def test_what_is_observed_is_inferred_and_what_others_say_is_no_fact(memory: Memory) -> None:
-    seen = memory.remember(fact="Closes winners early", origin="observed", confidence="asserted").fact
-    assert (seen.source, seen.confidence) == ("inferred", "inferred")
+    answer = memory.remember(fact="Closes winners early", origin="observed", confidence="asserted")
+    assert (answer.fact.source, answer.fact.confidence) == ("inferred", "inferred")
+    assert answer.message == "Remembered. It stays inferred, because it was observed and not said."
     before = dump(memory)
     for origin in ("news", "document", "tool result", ""):
         with pytest.raises(Refused, match="only what the owner said or did becomes a fact"):

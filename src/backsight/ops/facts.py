@@ -104,6 +104,8 @@ def remember(
             confidence="inferred" if source == "inferred" else confidence,
             strategy=strategy,
         )
+        if source == "inferred" and confidence == "asserted" and known.confidence == "inferred":
+            message = f"{message} It stays inferred, because it was observed and not said."
         return _stored(ctx, transaction, known.id, message)
 
 

@@ -165,7 +165,9 @@ def fact_named(transaction: Transaction, ctx: Context, fact_id: str) -> Fact:
         connection, ctx.owner, whole_id(connection, ctx.owner, stored.USER_FACTS, fact_id, field="fact_id")
     )
     if known is None:
-        raise NotFound(f"no fact has the id {fact_id[:40]!r}; list_facts shows the ids", field="fact_id")
+        raise NotFound(
+            f"no fact has the id {fact_id[:40]!r}; list_facts and facts://profile show the ids", field="fact_id"
+        )
     if known.erased_at is not None:
         raise Conflict("the text of this fact was erased; add it anew", field="fact_id")
     return known
