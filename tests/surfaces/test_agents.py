@@ -71,7 +71,10 @@ def test_the_shell_waits_for_a_run_and_chats(tmp_path: Path, monkeypatch: pytest
     url, program = an_agent(tmp_path)
     environment = {"BACKSIGHT_URL": url, "BACKSIGHT_OWNER": "ana", "BACKSIGHT_CLAUDE_PROGRAM": program}
     shown = run_here("agents", "run", "VolBreakout@main", "--prompt", "hello", environment=environment)
-    assert (shown.returncode, "turn 1: hello" in shown.stdout, "Succeeded." in shown.stdout) == (0, True, True)
+    assert (shown.returncode, shown.stdout.splitlines()[:2]) == (0, ["turn 1: hello", "Succeeded."])
+    failed = run_here("agents", "run", "VolBreakout@main", "--prompt", "behave: error", environment=environment)
+    assert failed.returncode == 3
+    assert failed.stdout.startswith("Failed: the agent failed (exit 1): the credit balance is too low.\n")
     with open_memory(settings=Settings(url=url, owner="ana", claude_program=program)) as memory:
         memory.share_session(**AGENT)
         parent = memory.record_run(**AGENT, prompt="p", card_type="trade_decision", result=CARD).run

@@ -338,7 +338,7 @@ def _state_sentence(run: AgentRun | None) -> str:
     if run.status == "running":
         until = "" if run.expires_at is None else f", at the latest until {format_instant(run.expires_at)}"
         return f"Running since {format_instant(run.started_at)}{until}."
-    return " ".join(filter(None, (f"{run.status.capitalize()}.", run.error, run.note)))
+    return " ".join(filter(None, (run.ending, run.note)))
 
 
 @command()

@@ -34,6 +34,11 @@ class StartedRun:
     run: AgentRun
     message: str
 
+    @property
+    def passed(self) -> bool:
+        """Whether the run has not failed; a shell is told so by its exit code."""
+        return self.run.status in ("running", "succeeded")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedReExamination:
@@ -226,7 +231,7 @@ def _started(ctx: Context, order: RunOrder, wait_seconds: float) -> StartedRun:
     if run.status == "running":
         message = f"Running; get_run follows {run.id[:8]}, which ends at the latest in {_limit(run)}."
     else:
-        message = " ".join(filter(None, (f"{run.status.capitalize()}.", run.error, run.note)))
+        message = " ".join(filter(None, (run.ending, run.note)))
     return StartedRun(deployment=deployment.name, run=run, message=message)
 
 

@@ -59,6 +59,12 @@ class AgentRun:
     recorded_at: datetime
 
     @property
+    def ending(self) -> str:
+        """How the run ended, in sentences."""
+        status = self.status.capitalize()
+        return f"{status}: {self.error}." if self.error else f"{status}."
+
+    @property
     def card(self) -> Mapping[str, Any]:
         """The result by field; empty if there is none."""
         value = None if self.result is None else json.loads(self.result)
