@@ -441,6 +441,8 @@ def test_settings_have_a_history(agent: Memory, clock: FakeClock) -> None:
         assert settings_of(agent.view(connection, before), target).schedule is None
         assert settings_of(agent.view(connection), target).schedule == "@daily"
     assert "Nothing was given" in agent.configure_deployment(**AGENT).message
+    again = agent.configure_deployment(**AGENT, schedule="@daily", share_session=False)
+    assert again.message == "Already so: nothing was changed."
     assert agent.configure_deployment(**AGENT, schedule="off").settings.schedule is None
 
 

@@ -213,6 +213,9 @@ class ConfiguredDeployment:
     message: str
 
 
+NOTHING_GIVEN = "Nothing was given, so nothing was changed."
+
+
 @command()
 def configure_deployment(
     ctx: Context,
@@ -265,8 +268,10 @@ def configure_deployment(
             share(transaction, ctx, target)
         if share_session is False and shared:
             add_event(transaction, ctx, target.id, "unshared")
-    changed = sorted(given) + (["share_session"] if share_session not in (None, shared) else [])
-    message = f"Changed {', '.join(changed)}." if changed else "Nothing was given, so nothing was changed."
+    changed = sorted(name for name in given if getattr(settings, name) != getattr(former, name))
+    changed += ["share_session"] if share_session not in (None, shared) else []
+    unchanged = "Already so: nothing was changed." if given or share_session is not None else NOTHING_GIVEN
+    message = f"Changed {', '.join(changed)}." if changed else unchanged
     return ConfiguredDeployment(
         deployment=target.name,
         settings=settings,
