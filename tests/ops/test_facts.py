@@ -248,6 +248,30 @@ def test_erased_text_is_in_no_file(memory: Memory, url: str, clock: FakeClock, t
     assert [(each.kind, each.table) for each in memory.verify_audit().findings] == [("changed", "user_facts")]
 
 
+def test_a_prompt_that_shows_the_beginning_of_a_long_fact_is_erased_too(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    fact = memory.add_fact(fact="I owe  Ferdinand 48,211 dollars since " + "a very long winter and " * 15).fact
+    prompt = memory.compose_chat(session="monday")
+    memory.close_tick(
+        deployment="VolBreakout@main",
+        at=clock.now(),
+        before=a_snapshot(at=clock.now()),
+        verdict=Verdict(kind="noop"),
+        shown=list(prompt.segments),
+    )
+    assert memory.erase_fact(fact_id=fact.id).prompts == 1
+    cells = " ".join(readable(cell) for rows in dump(memory).values() for row in rows for cell in row)
+    assert "Ferdinand" not in cells
+
+
+def test_runs_that_quote_an_erased_fact_are_named(memory: Memory) -> None:
+    deployed(memory)
+    fact = memory.add_fact(fact=SECRET_FACT).fact
+    memory.record_run(deployment="VolBreakout@main", prompt=f"You said: {SECRET_FACT}")
+    erased = memory.erase_fact(fact_id=fact.id)
+    assert (erased.runs, erased.notes[0]) == (1, "1 recorded run of agents contains the text: a run is never changed.")
+
+
 def traces(memory: Memory, url: str, folder: Path) -> list[str]:
     """Where the erased text is: files, cells of tables, and compressed cells."""
     words = ("Ferdinand", "48,211", "brother")

@@ -177,6 +177,13 @@ def runs_between(
     return fetch(connection, RUNS, owned(RUNS, owner, *where).order_by(_R.started_at, _R.id))
 
 
+def runs_with(connection: Connection, owner: str, texts: Collection[str]) -> int:
+    """How many runs contain one of the texts in what was asked, answered or concluded."""
+    columns = (_R.prompt, _R.output, _R.transcript, _R.result)
+    rows = connection.execute(select(*columns).where(_R.owner_id == owner).execution_options(yield_per=100))
+    return sum(any(text in (cell or "") for cell in row for text in texts) for row in rows)
+
+
 def card_types(view: View) -> list[CardType]:
     """The card types of an owner: the shipped ones, then those that were saved, by name."""
     statement = known(CARD_TYPES, view.owner, view.horizon, lambda _c: [])
