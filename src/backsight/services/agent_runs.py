@@ -70,10 +70,14 @@ def start_run(ctx: Context, order: RunOrder) -> AgentRun:
         settings = settings_of(ctx.view(connection), deployment)
     runner = runner_of(ctx, deployment, settings)
     run = _claim(ctx, order, deployment, settings, runner)
-    with ctx.reading() as connection:
-        request = _request(ctx, connection, deployment, settings, runner, run)
     later = ctx.at_one_instant(operation=ctx.operation, request={})
-    ctx.in_progress.start(run.id, lambda is_cancelled: _carry_out(later, run, runner, request, is_cancelled))
+    try:
+        with ctx.reading() as connection:
+            request = _request(ctx, connection, deployment, settings, runner, run)
+        ctx.in_progress.start(run.id, lambda is_cancelled: _carry_out(later, run, runner, request, is_cancelled))
+    except Exception:
+        _end(later, run, "failed", "the run could not be started", None)  # else the agent is taken until its lease ends
+        raise
     return run
 
 
