@@ -111,6 +111,7 @@ def test_a_result_that_cannot_be_stored_is_flagged_and_the_run_succeeds(agent: M
     run = ran(agent, 'reply: {"symbol": "BTC\\ud800", "decision": "WAIT"}')
     assert (run.status, run.fits, run.result) == ("succeeded", False, None)
     assert "half a surrogate pair" in str(run.misfit)
+    assert agent.get_run(run=run.id).message == f"Succeeded. The result does not fit trade_decision: {run.misfit}."
 
 
 def test_a_secret_in_a_result_is_not_stored(agent: Memory, tmp_path: Path) -> None:

@@ -62,7 +62,9 @@ class AgentRun:
     def ending(self) -> str:
         """How the run ended, in sentences."""
         status = self.status.capitalize()
-        return f"{status}: {self.error}." if self.error else f"{status}."
+        if self.error:
+            return f"{status}: {self.error}."
+        return f"{status}. The result does not fit {self.card_type}: {self.misfit}." if self.misfit else f"{status}."
 
     @property
     def card(self) -> Mapping[str, Any]:
