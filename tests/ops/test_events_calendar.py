@@ -204,6 +204,12 @@ def test_an_instance_that_is_cancelled_later_is_known_until_then(
     assert memory.verify_audit().intact
 
 
+@pytest.mark.parametrize("until", ["20260605", "20260605T120000", "20260605T120000Z"])
+def test_a_rule_ends_on_a_day_or_at_an_instant(memory: Memory, tmp_path: Path, until: str) -> None:
+    rule = f"FREQ=DAILY;UNTIL={until}"
+    assert imported(memory, tmp_path, RECURRING.format(start="20260601T100000Z", rule=rule), "until.ics").events == 5
+
+
 def test_a_rule_without_end_is_expanded_within_bounds(memory: Memory, tmp_path: Path) -> None:
     answer = imported(memory, tmp_path, RECURRING.format(start="19000101T000000Z", rule="FREQ=DAILY"), "daily.ics")
     assert answer.events == 500

@@ -341,6 +341,8 @@ def _occurrences(number: int, component: Any, start: datetime, now: datetime, no
     from dateutil.rrule import rrulestr
 
     written = rule.to_ical().decode() if hasattr(rule, "to_ical") else str(rule)
+    written = re.sub(r"UNTIL=(\d{8})(?=;|$)", r"UNTIL=\1T235959Z", written)  # a day, or an instant without a zone
+    written = re.sub(r"UNTIL=(\d{8}T\d{6})(?=;|$)", r"UNTIL=\1Z", written)
     frequency = re.search(r"FREQ=(\w+)", written)
     if frequency is None or frequency[1] not in FREQUENCIES:
         raise Invalid(f"event {number} of the calendar repeats {written[:40]!r}; days are the shortest", field="path")
