@@ -3,11 +3,14 @@
 import gc
 import json
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -209,6 +212,7 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
                 own_arguments = {"wait_seconds": LONGEST_WAIT, **own_arguments}
                 memory.progress = lambda _part, _done, _total: None
                 memory.on_text = None if as_json else shown
+                bars.enter_context(ended_by_signals())
             answer = memory.run(operation, own_arguments)
             shown.end()
             LOG.info("%s ends", operation.name)
@@ -228,6 +232,25 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         (show_record if detail == "full" else show)(console(), answer)
     if not getattr(answer, "passed", True):
         sys.exit(FAILED_CHECK)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """End on SIGTERM and SIGHUP as on Ctrl-C: the run of an agent in progress is cancelled, and its program ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+    former = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 LONGEST_WAIT = 7_200.0
@@ -259,7 +282,7 @@ def chat(ctx: click.Context, name: str) -> None:
 
     An empty line, Ctrl-D or Ctrl-C ends the conversation.
     """
-    with memory_of(ctx, actor="cli") as memory:
+    with memory_of(ctx, actor="cli") as memory, ended_by_signals():
         status = memory.session_status(deployment=name)
         click.echo(f"{status.deployment}: {status.message}", err=True)
         memory.on_text = shown = ShownText()
