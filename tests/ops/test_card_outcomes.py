@@ -215,6 +215,8 @@ def test_a_review_reads_past_as_many_equal_no_ops_as_there_are(
         "0m ago · BTC · WAIT ×12 · range unresolved",
         "1h ago · BTC · LONG · not judged: no bars of BTC are stored",
     )
+    monkeypatch.setattr(decision_review, "MOST_READ", 10)
+    assert memory.get_my_decisions(**AGENT).lines == ("0m ago · BTC · WAIT ×10 or more · range unresolved",)
 
 
 def test_a_decision_that_is_not_judged_says_why(memory: Memory) -> None:

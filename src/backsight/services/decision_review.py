@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from backsight.core.agents.card import CardRole, CardType, direction_of
@@ -21,7 +21,7 @@ from backsight.store.view import View
 
 READ = 200
 """Ticks, and runs, that are read at once: equal no-ops take one line, so a review may need many."""
-MOST_READ = 1_000
+MOST_READ = 500
 """Decisions that a review looks at."""
 MOST_TRADES = 1_000
 """Closed trades in the tally."""
@@ -44,6 +44,8 @@ def review_decisions(view: View, deployment: Deployment, *, limit: int) -> Decis
         _runs(view, deployment), _ticks(view, deployment), key=lambda each: (each.at, each.run_id), reverse=True
     )
     lines = folded(islice(newest_first, MOST_READ), most=limit)
+    if sum(line.count for line in lines) == MOST_READ:
+        lines[-1] = replace(lines[-1], is_cut=True)
     return DecisionReview(decisions=tuple(lines), tally=_tally(view, deployment))
 
 
@@ -53,8 +55,10 @@ def _runs(view: View, deployment: Deployment) -> Iterator[ReviewedDecision]:
     before = None
     while runs := stored_agents.cards(view, deployment.id, limit=READ, before=before):
         outcomes = stored_outcomes.outcomes_by_run(view, [run.id for run in runs])
+        children = stored_agents.children_by_parent(view, [run.id for run in runs])
         for run in runs:
-            yield _of_run(view, run, types.get(run.card_type or ""), outcomes.get(run.id, []))
+            conviction = latest_conviction(children.get(run.id, []))
+            yield _of_run(view, run, types.get(run.card_type or ""), outcomes.get(run.id, []), conviction)
         before = (runs[-1].started_at, runs[-1].id)
 
 
@@ -70,7 +74,13 @@ def _ticks(view: View, deployment: Deployment) -> Iterator[ReviewedDecision]:
         before = (ticks[-1].at, ticks[-1].sequence)
 
 
-def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequence[DecisionOutcome]) -> ReviewedDecision:
+def _of_run(
+    view: View,
+    run: AgentRun,
+    card_type: CardType | None,
+    rows: Sequence[DecisionOutcome],
+    conviction: tuple[int, str] | None,
+) -> ReviewedDecision:
     def value(role: CardRole) -> str | None:
         given = None if card_type is None else card_type.value_of(run.card, role)
         return str(given) if given else None
@@ -82,7 +92,6 @@ def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequenc
     elif state is not None and (run.fits is False or direction_of(value("direction")) is not None):
         reason = state.reason
     action = value("direction")
-    conviction = latest_conviction(view, run.id)
     return ReviewedDecision(
         run_id=run.id,
         at=run.started_at,
@@ -99,9 +108,9 @@ def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequenc
     )
 
 
-def latest_conviction(view: View, run_id: str) -> tuple[int, str] | None:
-    """The score and the advice of the latest re-examination of a run that succeeded."""
-    for child in reversed(stored_agents.children(view, run_id)):
+def latest_conviction(children: Sequence[AgentRun]) -> tuple[int, str] | None:
+    """The score and the advice of the latest re-examination that succeeded, of those of one run, oldest first."""
+    for child in reversed(children):
         score = child.card.get("conviction_score")
         if child.status == "succeeded" and child.fits and isinstance(score, int):
             return score, str(child.card.get("suggested_action", ""))

@@ -192,7 +192,7 @@ def erase(transaction: Transaction, ctx: Context, fact: Fact) -> tuple[int, int]
     connection = transaction.connection
     stored.overwrite_deleted(connection)
     versions = [text for text in (fact.fact, *stored.former_texts(connection, ctx.owner, fact.id)) if text]
-    texts = set().union(*map(traces_of, versions))
+    texts = set[str]().union(*map(traces_of, versions))
     runs = runs_with(connection, ctx.owner, texts)
     prompts = stored.prompts_with(connection, ctx.owner, texts)
     transaction.remove_old(SEGMENTS, ctx.owner, prompts, before=ctx.now)

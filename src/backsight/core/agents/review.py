@@ -38,6 +38,8 @@ class ReviewedDecision:
     """How many consecutive equal decisions without a position the line stands for."""
     first_at: datetime | None = None
     """When the first of them was made, if there are several."""
+    is_cut: bool = False
+    """Whether there may be more of them: no earlier decision was looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,7 @@ def ago(at: datetime, now: datetime) -> str:
 def line_of(decision: ReviewedDecision, *, now: datetime) -> str:
     """A decision in one line, like `2d ago · WAIT · range unresolved`."""
     action = shorten(decision.action, most=WORD, tokens=WORD)
-    times = f"{action} ×{decision.count}" if decision.count > 1 else action
+    times = f"{action} ×{decision.count}{' or more' if decision.is_cut else ''}" if decision.count > 1 else action
     symbol = shorten(decision.symbol or "", most=WORD, tokens=WORD)
     summary = shorten(decision.summary or "", most=SUMMARY, tokens=SUMMARY_TOKENS)
     parts = [ago(decision.at, now), symbol, times, summary, _became(decision)]
