@@ -226,6 +226,16 @@ def test_a_decision_that_is_not_judged_says_why(memory: Memory) -> None:
     assert line == "0m ago · BTC · LONG · not judged: the entry is missing"
 
 
+def test_bars_of_later_do_not_change_why_a_decision_was_not_judged(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    decided(memory)
+    before = memory.get_my_decisions(**AGENT)
+    clock.advance(minutes=5)
+    memory.record_bars(bars=[bar(0, 105.0, 106.0)])
+    assert memory.get_my_decisions(**AGENT, as_of=before.as_of) == before
+    assert memory.get_my_decisions(**AGENT).lines == ("5m ago · BTC · LONG · not filled yet",)
+
+
 def test_ticks_are_reviewed_as_decisions(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     for _ in range(2):

@@ -225,7 +225,7 @@ def settle(
 def why_pending(view: View, card_type: CardType, run: AgentRun) -> str | None:
     """Why a decision stays pending: there are no bars of its symbol that could decide it; None if there are."""
     symbol = str(card_type.value_of(run.card, "symbol")).strip()
-    return None if stored_bars.intervals(view.connection, view.owner, symbol) else f"no bars of {symbol} are stored"
+    return None if stored_bars.intervals_then(view, symbol) else f"no bars of {symbol} are stored"
 
 
 def mark_of(view: View, card_type: CardType, run: AgentRun, state: DecisionOutcome) -> float | None:

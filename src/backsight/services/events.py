@@ -88,7 +88,7 @@ def past_moves(view: View, kind: str, symbol: str) -> tuple[list[float], str | N
 
     Events of one instant have one move: a calendar lists the figures of one print (monthly, yearly, core) one by one.
     """
-    lengths = stored_bars.intervals(view.connection, view.owner, symbol)
+    lengths = stored_bars.intervals_then(view, symbol)
     fine = sorted(each for each in lengths if each <= COARSEST_SECONDS)
     if not lengths:
         return [], f"no bars of {symbol} are stored; import_bars imports them"
