@@ -124,17 +124,17 @@ def test_a_secret_in_a_result_is_not_stored(agent: Memory, tmp_path: Path) -> No
     assert "Q7xQ7x" not in f"{run.output}{run.result}"
 
 
-def test_a_run_that_cannot_be_started_leaves_the_agent_free(agent: Memory) -> None:
+def test_a_run_that_cannot_be_started_leaves_the_agent_free(agent: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: object) -> NoReturn:
         raise RuntimeError("no tools")
 
-    tools, agent.agent_tools = agent.agent_tools, broken
-    with pytest.raises(RuntimeError, match="no tools"):
-        ran(agent)
+    with monkeypatch.context() as patch:
+        patch.setattr(agent, "agent_tools", broken)
+        with pytest.raises(RuntimeError, match="no tools"):
+            ran(agent)
     assert [(each.status, each.headline) for each in agent.list_runs().runs] == [
         ("failed", "the run could not be started")
     ]
-    agent.agent_tools = tools
     assert ran(agent).status == "succeeded"
 
 
