@@ -144,6 +144,8 @@ ColumnNames = Annotated[dict[Key, Key], Field(max_length=100)]
 Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
 LONG_PROSE = 100_000
 LongProse = Annotated[str, Field(strict=True, max_length=LONG_PROSE), AfterValidator(_without_nul), NoSecret]
+Question = Annotated[str, Field(strict=True, min_length=1, max_length=LONG_PROSE), AfterValidator(_not_blank), NoSecret]
+"""What an agent is asked."""
 RecordedText = Annotated[
     str, Field(strict=True, max_length=LONG_PROSE), AfterValidator(_without_nul), AfterValidator(without_secrets)
 ]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from backsight.answers.layouts import brief
 from backsight.core.agents.card import CardField
 from backsight.core.decision import Verdict
-from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.errors import Conflict, Invalid, NotFound, Refused
 from backsight.memory import Memory, open_memory
 from backsight.services.library import Library
 from backsight.testing import T0, FakeClock, a_snapshot
@@ -73,6 +74,63 @@ def test_a_run_that_cannot_be_is_refused_and_nothing_is_written(
     with pytest.raises(error, match=message):
         recorded(memory, **change)
     assert memory.list_runs().runs == ()
+
+
+ADVICE = {"conviction_score": 40, "notes": "The range broke.", "suggested_action": "close"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({**ADVICE, "conviction_score": 140}, "conviction_score must be a whole number"),
+        ({**ADVICE, "conviction_score": "high"}, "conviction_score must be a whole number"),
+        ({**ADVICE, "suggested_action": "SELL"}, "suggested_action must be one of"),
+    ],
+)
+def test_a_malformed_re_examination_of_another_loop_is_flagged_and_counts_for_nothing(
+    memory: Memory, answer: dict[str, Any], reason: str
+) -> None:
+    deployed(memory)
+    parent = recorded(memory).run
+    report = recorded(memory, prompt="Again.", kind="re_examination", parent=parent.id, card_type=None, result=answer)
+    assert report.message.startswith(f"Recorded. The result does not fit re_examination: {reason}")
+    assert report.run.card == answer
+    (conviction,) = memory.conviction_history(run=parent.id).re_examinations
+    assert (conviction.conviction_score, conviction.error is not None) == (None, True)
+    assert "conviction" not in memory.get_my_decisions(deployment="VolBreakout@main").lines[0]
+
+
+def test_a_re_examination_of_another_loop_is_read_as_one_of_ours(memory: Memory) -> None:
+    deployed(memory)
+    parent = recorded(memory).run
+    again: dict[str, Any] = {"prompt": "Again.", "kind": "re_examination", "card_type": None}
+    child = recorded(memory, **again, parent=parent.id, result=ADVICE)
+    assert (child.message, child.run.fits) == ("Recorded.", True)
+    (conviction,) = memory.conviction_history(run=parent.id).re_examinations
+    assert (conviction.conviction_score, conviction.suggested_action) == (40, "CLOSE")
+    assert memory.get_my_decisions(deployment="VolBreakout@main").lines[0].endswith("conviction 40 CLOSE")
+    silent = recorded(memory, **{**again, "prompt": "Third."}, parent=parent.id, result=None)
+    assert "it has no conviction" in silent.message
+    with pytest.raises(Refused, match="parent: this run is a re-examination itself"):
+        recorded(memory, **again, parent=child.run.id)
+    plain = recorded(memory, prompt="No card.", card_type=None, result=None).run
+    with pytest.raises(Refused, match="parent: the run has no card"):
+        recorded(memory, **again, parent=plain.id)
+    with pytest.raises(Invalid, match="card_type: a re-examination has the card type"):
+        recorded(memory, **{**again, "card_type": "trade_decision"}, parent=parent.id)
+
+
+def test_a_result_without_a_card_type_and_a_card_type_without_a_result_say_what_they_are(memory: Memory) -> None:
+    deployed(memory)
+    assert "so it is no decision" in recorded(memory, card_type=None).message
+    assert recorded(memory, result=None).message.startswith("Recorded without a card: no result")
+
+
+def test_an_answer_about_a_run_shows_what_the_agent_wrote(memory: Memory) -> None:
+    deployed(memory)
+    run = recorded(memory, prompt="Why?", output="Because.\n" + "word " * 5_000 + "the end").run
+    text = brief(memory.get_run(run=run.id))
+    assert all(part in text for part in ("> Because.", "the end", "── prompt\n> Why?", "── result"))
 
 
 def test_the_run_of_another_owner_is_no_parent(url: str) -> None:

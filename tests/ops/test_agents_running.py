@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -70,6 +70,80 @@ def test_whatever_the_program_does_the_run_ends_in_a_clear_state(
     assert run.ended_at is not None
     assert len(run.output or "") < 210_000
     assert agent.session_status(**AGENT).context == "off"
+
+
+PRINTS = """\
+#!{python}
+import os, sys
+sys.stdin.read()
+sys.stdout.write({output!r})
+sys.stdout.flush()
+{then}
+"""
+RESULT: dict[str, Any] = {"type": "result", "is_error": False, "result": "done", "session_id": "s"}
+BEGUN = json.dumps({"type": "assistant", "message": {"content": [{"type": "text", "text": "I begin"}]}})
+
+
+@pytest.mark.parametrize(
+    ("output", "then", "error"),
+    [
+        (BEGUN, "os.kill(os.getpid(), 9)", "the agent ended before its result (exit -9)"),
+        ("x" * 11_000_000, "import time; time.sleep(60)", "wrote more than 10,000,000 bytes"),
+        (json.dumps({**RESULT, "result": "half \ud800, \0"}), "", None),
+        (json.dumps({**RESULT, "session_id": "s" * 5_000, "usage": {"input_tokens": -5}}), "", None),
+        (json.dumps({**RESULT, "result": None, "is_error": True, "errors": ["no credit"]}), "", "no credit"),
+    ],
+)
+def test_odd_output_ends_in_a_clear_state(
+    agent: Memory, tmp_path: Path, output: str, then: str, error: str | None
+) -> None:
+    agent.share_session(**AGENT)
+    (tmp_path / "claude" / "claude").write_text(PRINTS.format(python=sys.executable, output=output, then=then))
+    run = ran(agent)
+    assert (run.status, run.input_tokens) == ("succeeded" if error is None else "failed", None)
+    assert error is None or error in run.error
+    assert run.session_after in (None, "s")
+    assert agent.get_run(run=run.id).run == run
+
+
+def test_a_result_that_cannot_be_stored_is_flagged_and_the_run_succeeds(agent: Memory) -> None:
+    agent.configure_deployment(**AGENT, card_type="trade_decision")
+    run = ran(agent, 'reply: {"symbol": "BTC\\ud800", "decision": "WAIT"}')
+    assert (run.status, run.fits, run.result) == ("succeeded", False, None)
+    assert "half a surrogate pair" in str(run.misfit)
+    assert agent.get_run(run=run.id).message == f"Succeeded. The result does not fit trade_decision: {run.misfit}."
+
+
+def test_a_secret_in_a_result_is_not_stored(agent: Memory, tmp_path: Path) -> None:
+    agent.configure_deployment(**AGENT, card_type="trade_decision")
+    card = json.dumps({"symbol": "BTC", "decision": "WAIT", "summary": f"api_key={'Q7x' * 14}"})
+    output = json.dumps({**RESULT, "result": card})
+    (tmp_path / "claude" / "claude").write_text(PRINTS.format(python=sys.executable, output=output, then=""))
+    run = ran(agent)
+    assert run.status == "succeeded"
+    assert "Q7xQ7x" not in f"{run.output}{run.result}"
+
+
+def test_a_run_that_cannot_be_started_leaves_the_agent_free(agent: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> NoReturn:
+        raise RuntimeError("no tools")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(agent, "agent_tools", broken)
+        with pytest.raises(RuntimeError, match="no tools"):
+            ran(agent)
+    assert [(each.status, each.headline) for each in agent.list_runs().runs] == [
+        ("failed", "the run could not be started")
+    ]
+    assert ran(agent).status == "succeeded"
+
+
+def test_a_blank_message_runs_no_agent(agent: Memory) -> None:
+    with pytest.raises(Invalid, match="text: is blank"):
+        agent.chat_with_agent(**AGENT, text="  ")
+    with pytest.raises(Invalid, match="prompt: is empty"):
+        agent.run_agent(**AGENT, prompt="")
+    assert agent.list_runs().runs == ()
 
 
 def test_a_program_that_is_too_slow_is_killed(agent: Memory) -> None:
@@ -294,7 +368,7 @@ def test_a_re_examination_annotates_its_parent_and_closes_nothing(
     assert agent.get_run(run=parent.id).run == parent
     decisions = agent.get_my_decisions(**AGENT)
     assert [each.run_id for each in decisions.decisions] == [parent.id]
-    assert decisions.lines[0].endswith("not filled yet · conviction 20 CLOSE")
+    assert decisions.lines[0].endswith("not judged: no bars of BTC are stored · conviction 20 CLOSE")
 
 
 def examined(memory: Memory, run: str, answer: Any, folder: Path) -> Any:
@@ -382,6 +456,8 @@ def test_settings_have_a_history(agent: Memory, clock: FakeClock) -> None:
         assert settings_of(agent.view(connection, before), target).schedule is None
         assert settings_of(agent.view(connection), target).schedule == "@daily"
     assert "Nothing was given" in agent.configure_deployment(**AGENT).message
+    again = agent.configure_deployment(**AGENT, schedule="@daily", share_session=False)
+    assert again.message == "Already so: nothing was changed."
     assert agent.configure_deployment(**AGENT, schedule="off").settings.schedule is None
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from backsight.core.agents.outcomes import state_at
 from backsight.core.decision import Verdict
-from backsight.core.errors import Refused
+from backsight.core.errors import Invalid, Refused
 from backsight.core.market import Bar
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory
+from backsight.services import decision_review
 from backsight.services.withheld_memory import withholds_memory
 from backsight.store.outcomes import outcomes_of
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
@@ -148,6 +149,28 @@ def test_an_entry_that_is_not_touched_expires_by_the_timeframe_of_the_card(memor
     assert (state(memory, short).status, state(memory, long)) == ("expired", None)
 
 
+@pytest.mark.parametrize("late_first", [False, True])
+def test_bars_that_begin_too_late_do_not_decide_where_longer_bars_do(
+    memory: Memory, clock: FakeClock, late_first: bool
+) -> None:
+    deployed(memory)
+    run = decided(memory)
+    clock.advance(days=12)
+    hours = [bar(0, 99.0, 101.0, seconds=3_600), bar(60, 94.0, 101.0, seconds=3_600)]
+    late = [bar(14_400, 99.0, 101.0), bar(14_405, 101.0, 111.0)]
+    for bars in (late, hours) if late_first else (hours, late):
+        memory.record_bars(bars=bars)
+    memory.resolve_decisions()
+    assert state(memory, run).outcome_r == -1.2
+
+
+def test_a_settlement_at_a_price_that_cannot_be_is_refused(memory: Memory) -> None:
+    deployed(memory)
+    run = decided(memory)
+    with pytest.raises(Invalid, match=r"exit: 1e.308 is 2.0e.307R from the entry 100; check both prices"):
+        memory.settle_decision(run=run.id, entry=100.0, exit=1e308)
+
+
 def test_a_tick_resolves_decisions_too(memory: Memory, clock: FakeClock) -> None:
     deployed(memory)
     run = decided(memory)
@@ -176,6 +199,41 @@ def test_a_review_has_one_line_for_each_decision_and_folds_equal_no_ops(memory: 
     assert review.tally.sentence.startswith("1 of 1 right, 100 % (90 %:")
     assert "1 of 1 right" in review.message
     assert len(memory.get_my_decisions(**AGENT, limit=1).lines) == 1
+
+
+def test_a_review_reads_past_as_many_equal_no_ops_as_there_are(
+    memory: Memory, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed(memory)
+    decided(memory)
+    for _ in range(12):
+        clock.advance(minutes=5)
+        decided(memory, decision="WAIT", summary="range unresolved")
+    monkeypatch.setattr(decision_review, "READ", 2)
+    lines = memory.get_my_decisions(**AGENT, limit=2).lines
+    assert lines == (
+        "0m ago · BTC · WAIT ×12 · range unresolved",
+        "1h ago · BTC · LONG · not judged: no bars of BTC are stored",
+    )
+    monkeypatch.setattr(decision_review, "MOST_READ", 10)
+    assert memory.get_my_decisions(**AGENT).lines == ("0m ago · BTC · WAIT ×10 or more · range unresolved",)
+
+
+def test_a_decision_that_is_not_judged_says_why(memory: Memory) -> None:
+    deployed(memory)
+    decided(memory, entry=None)
+    (line,) = memory.get_my_decisions(**AGENT).lines
+    assert line == "0m ago · BTC · LONG · not judged: the entry is missing"
+
+
+def test_bars_of_later_do_not_change_why_a_decision_was_not_judged(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    decided(memory)
+    before = memory.get_my_decisions(**AGENT)
+    clock.advance(minutes=5)
+    memory.record_bars(bars=[bar(0, 105.0, 106.0)])
+    assert memory.get_my_decisions(**AGENT, as_of=before.as_of) == before
+    assert memory.get_my_decisions(**AGENT).lines == ("5m ago · BTC · LONG · not filled yet",)
 
 
 def test_ticks_are_reviewed_as_decisions(memory: Memory, clock: FakeClock) -> None:

@@ -119,6 +119,10 @@ BAD = {
         CSV + f"{at(1)},cpi,{MANY},,x,,,,\n",
         "10,000 symbols; give at most",
     ),
+    "an instant before all": (
+        CSV + "0001-01-01T00:00:00+12:00,cpi,,,x,,,,\n",
+        "row 2: '0001-.*' is no time that can be",
+    ),
     "kind": (CSV + f"{at(1)},cpii,,,x,,,,\n", "'cpii' is not a kind of event; did you mean 'cpi'"),
     "an early actual": (CSV + f"{at(1)},cpi,,,x,,3%,,\n", "an actual value before"),
     "no time": ("title\nx\n", "row 2: the time is missing"),
@@ -200,10 +204,18 @@ def test_an_instance_that_is_cancelled_later_is_known_until_then(
     assert memory.verify_audit().intact
 
 
+@pytest.mark.parametrize("until", ["20260605", "20260605T120000", "20260605T120000Z"])
+def test_a_rule_ends_on_a_day_or_at_an_instant(memory: Memory, tmp_path: Path, until: str) -> None:
+    rule = f"FREQ=DAILY;UNTIL={until}"
+    assert imported(memory, tmp_path, RECURRING.format(start="20260601T100000Z", rule=rule), "until.ics").events == 5
+
+
 def test_a_rule_without_end_is_expanded_within_bounds(memory: Memory, tmp_path: Path) -> None:
     answer = imported(memory, tmp_path, RECURRING.format(start="19000101T000000Z", rule="FREQ=DAILY"), "daily.ics")
     assert answer.events == 500
-    assert "Event 1 repeats more than 500 times: the others are left out." in answer.notes
+    (note,) = answer.notes
+    assert note.startswith("Event 1 repeats more than 500 times: only those nearest to now are taken, 2025-09-")
+    assert len(memory.get_upcoming_events(lookahead_hours=72, min_importance=0.0).events) == 3
 
 
 def test_a_huge_file_is_refused_before_it_is_read(memory: Memory, tmp_path: Path) -> None:
@@ -270,11 +282,41 @@ def test_the_exposure_equals_a_calculation_by_hand(
     assert exposure.notional == pytest.approx(5_000.0)
     if count < 3:
         assert exposure.median_abs_move is exposure.worst_move is None
-        assert exposure.missing == f"{count} past events with bars; 3 are needed"
+        unknown = "no past event of the kind cpi that concerns BTC/USDT is known; import_events imports them"
+        assert exposure.missing == (f"{count} past events with bars; 3 are needed" if count else unknown)
         return
     assert exposure.median_abs_move == pytest.approx(median(map(abs, own)))
     assert exposure.worst_move == pytest.approx(min(sign * move for move in own))
     assert exposure.missing is None
+
+
+def test_a_calendar_that_has_ended_says_when(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    none = "No events are known within 24 hours; import_events imports a calendar."
+    assert memory.get_upcoming_events().message == none
+    imported(memory, tmp_path, CSV + f"{at(-30)},cpi,,.9,a,1,,,\n{at(-48)},cpi,,.9,b,2,,,")
+    assert memory.get_upcoming_events().message == f"{none} The last one known was on 2026-06-03."
+
+
+def test_the_figures_of_one_print_are_one_past_event(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    past = [T0 - timedelta(days=7 * (number + 1)) for number in range(2)]
+    figures = [(event, title) for event in past for title in ("CPI m/m", "CPI y/y", "Core CPI")]
+    rows = [f"{event.isoformat()},cpi,BTC,.9,{title},,,," for event, title in figures]
+    imported(memory, tmp_path, CSV + "\n".join([*rows, f"{at(18)},cpi,,.9,US CPI,next,,,"]))
+    for event in reversed(past):
+        memory.record_bars(bars=bars_around(event, 0.1))
+    with_position(memory, clock, "long")
+    (exposure,) = memory.get_upcoming_events(deployment="VolBreakout@main").your_exposure
+    assert (exposure.similar_events_back, exposure.median_abs_move) == (2, None)
+
+
+def test_events_that_concern_no_position_say_so(memory: Memory, tmp_path: Path) -> None:
+    deployed(memory)
+    imported(memory, tmp_path, CSV + f"{at(18)},cpi,,.9,US CPI,next,,,")
+    message = memory.get_upcoming_events(deployment="VolBreakout@main").message
+    assert (
+        message
+        == "1 event within 24 hours. No open position of VolBreakout@main is concerned, so there is no exposure."
+    )
 
 
 def test_daily_bars_are_too_coarse_and_gaps_do_not_count(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:

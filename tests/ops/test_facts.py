@@ -54,8 +54,9 @@ def test_a_fact_is_remembered_once_promoted_and_restored(memory: Memory, clock: 
 
 
 def test_what_is_observed_is_inferred_and_what_others_say_is_no_fact(memory: Memory) -> None:
-    seen = memory.remember(fact="Closes winners early", origin="observed", confidence="asserted").fact
-    assert (seen.source, seen.confidence) == ("inferred", "inferred")
+    answer = memory.remember(fact="Closes winners early", origin="observed", confidence="asserted")
+    assert (answer.fact.source, answer.fact.confidence) == ("inferred", "inferred")
+    assert answer.message == "Remembered. It stays inferred, because it was observed and not said."
     before = dump(memory)
     for origin in ("news", "document", "tool result", ""):
         with pytest.raises(Refused, match="only what the owner said or did becomes a fact"):
@@ -245,6 +246,30 @@ def test_erased_text_is_in_no_file(memory: Memory, url: str, clock: FakeClock, t
     with raw(url) as connection:
         connection.execute(text("UPDATE user_facts SET fact = 'I trade silver' WHERE fact = 'I trade gold'"))
     assert [(each.kind, each.table) for each in memory.verify_audit().findings] == [("changed", "user_facts")]
+
+
+def test_a_prompt_that_shows_the_beginning_of_a_long_fact_is_erased_too(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    fact = memory.add_fact(fact="I owe  Ferdinand 48,211 dollars since " + "a very long winter and " * 15).fact
+    prompt = memory.compose_chat(session="monday")
+    memory.close_tick(
+        deployment="VolBreakout@main",
+        at=clock.now(),
+        before=a_snapshot(at=clock.now()),
+        verdict=Verdict(kind="noop"),
+        shown=list(prompt.segments),
+    )
+    assert memory.erase_fact(fact_id=fact.id).prompts == 1
+    cells = " ".join(readable(cell) for rows in dump(memory).values() for row in rows for cell in row)
+    assert "Ferdinand" not in cells
+
+
+def test_runs_that_quote_an_erased_fact_are_named(memory: Memory) -> None:
+    deployed(memory)
+    fact = memory.add_fact(fact=SECRET_FACT).fact
+    memory.record_run(deployment="VolBreakout@main", prompt=f"You said: {SECRET_FACT}")
+    erased = memory.erase_fact(fact_id=fact.id)
+    assert (erased.runs, erased.notes[0]) == (1, "1 recorded run of agents contains the text: a run is never changed.")
 
 
 def traces(memory: Memory, url: str, folder: Path) -> list[str]:

@@ -7,6 +7,7 @@ import empyrical
 import numpy as np
 import pytest
 
+from backsight.answers.layouts import brief_of
 from backsight.core.decision import Verdict
 from backsight.core.errors import Invalid, NotFound
 from backsight.core.orders import Order
@@ -199,3 +200,19 @@ def test_the_ratios_of_real_logs_equal_those_of_empyrical(agent: str) -> None:
 
 def _closed_on(at: datetime | None) -> date | None:
     return None if at is None else at.date()
+
+
+def test_lessons_that_are_missing_say_why(memory: Memory) -> None:
+    memory.remember_trade(**a_trade_call(symbol="BTC"))
+    reason = "No lessons of manual:VolBreakout are in force; reflect writes them from closed trades."
+    assert memory.get_strategy_performance(detail="lessons").message.endswith(reason)
+    assert memory.get_my_deployments(detail="full").message.endswith(reason)
+    assert reason not in memory.get_my_deployments(detail="trades").message
+
+
+def test_what_is_said_about_a_deployment_is_one_line_each(memory: Memory) -> None:
+    for name in ("A", "B"):
+        memory.remember_trade(**a_trade_call(strategy_name=name, pnl=-5.0, pnl_r=-1.0))
+    about = brief_of(memory.get_my_deployments(detail="full")).as_json()["about"]
+    assert [line.partition(": ")[0] for line in about] == ["manual:A", "manual:B"]
+    assert all("lately: consecutive losing closes: 1" in line and "##" not in line for line in about)

@@ -6,13 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
 
 import pytest
 
-from backsight.core.errors import Conflict
+from backsight.core.errors import Conflict, Unavailable
 from backsight.core.strategies import MemoryOverrides
 from backsight.memory import Memory, open_memory
 from backsight.runtime.scheduler import Scheduler
@@ -20,6 +20,7 @@ from backsight.services.schedule_lease import release_lease, take_lease
 from backsight.settings import Settings
 from backsight.testing import FakeClock, a_trade_call
 from backsight.testing.claude_stand_in import stand_in
+from backsight.testing.runners import FakeRunner
 from support import deployed
 
 
@@ -64,6 +65,38 @@ def test_a_heartbeat_of_an_agent_that_is_running_is_skipped(agent: Memory, clock
     scheduler.fire(clock.now())
     assert any(line.startswith("heartbeat skipped") for line in lines)
     agent.in_progress.wait(busy.id, 30)
+
+
+class BrokenRunner(FakeRunner):
+    """A runner with a bug."""
+
+    def check(self) -> None:
+        raise RuntimeError("a bug")
+
+
+def test_an_agent_that_breaks_does_not_stop_the_scheduler(agent: Memory, clock: FakeClock) -> None:
+    lines: list[str] = []
+    scheduler = Scheduler(agent, "one", lines.append)
+    scheduler.fire(clock.now())
+    agent.runners = lambda _: BrokenRunner()
+    clock.advance(minutes=15)
+    scheduler.fire(clock.now())
+    assert "heartbeat failed; the log has the traceback" in lines
+
+
+def test_a_store_that_cannot_be_used_for_a_while_is_waited_for(agent: Memory) -> None:
+    lines: list[str] = []
+    stop = Event()
+
+    class Interrupted(Scheduler):
+        def fire(self, now: datetime) -> None:
+            if lines:
+                stop.set()
+                return
+            raise Unavailable("the server restarts")
+
+    Interrupted(agent, "one", lines.append).run(stop, pause_seconds=0.001)
+    assert lines == ["waiting for the store: the server restarts"]
 
 
 def test_one_process_fires_the_heartbeats_of_a_store(agent: Memory, clock: FakeClock) -> None:

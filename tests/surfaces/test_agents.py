@@ -1,6 +1,11 @@
 """Runs over the wire answer at once and are followed; MCP reports their progress; the shell waits and streams."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -71,7 +76,10 @@ def test_the_shell_waits_for_a_run_and_chats(tmp_path: Path, monkeypatch: pytest
     url, program = an_agent(tmp_path)
     environment = {"BACKSIGHT_URL": url, "BACKSIGHT_OWNER": "ana", "BACKSIGHT_CLAUDE_PROGRAM": program}
     shown = run_here("agents", "run", "VolBreakout@main", "--prompt", "hello", environment=environment)
-    assert (shown.returncode, "turn 1: hello" in shown.stdout, "Succeeded." in shown.stdout) == (0, True, True)
+    assert (shown.returncode, shown.stdout.splitlines()[:2]) == (0, ["turn 1: hello", "Succeeded."])
+    failed = run_here("agents", "run", "VolBreakout@main", "--prompt", "behave: error", environment=environment)
+    assert failed.returncode == 3
+    assert failed.stdout.startswith("Failed: the agent failed (exit 1): the credit balance is too low.\n")
     with open_memory(settings=Settings(url=url, owner="ana", claude_program=program)) as memory:
         memory.share_session(**AGENT)
         parent = memory.record_run(**AGENT, prompt="p", card_type="trade_decision", result=CARD).run
@@ -82,3 +90,24 @@ def test_the_shell_waits_for_a_run_and_chats(tmp_path: Path, monkeypatch: pytest
     assert "malformed" in examined.stdout
     refused = run_here("agents", "re-examine", "nothing", environment=environment)
     assert (refused.returncode, "no run" in refused.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_the_run_and_ends_its_program(tmp_path: Path, number: signal.Signals) -> None:
+    url, program = an_agent(tmp_path)
+    environment = {**os.environ, "BACKSIGHT_URL": url, "BACKSIGHT_OWNER": "ana", "BACKSIGHT_CLAUDE_PROGRAM": program}
+    command = [sys.executable, "-m", "backsight", "agents", "run", "VolBreakout@main", "--prompt", "behave: slow"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+        wait_for((tmp_path / "claude" / "calls.jsonl").exists)
+        process.send_signal(number)
+        assert process.wait(30) == 130
+    with open_memory(url, owner="ana") as memory:
+        (run,) = memory.list_runs().runs
+    assert run.status == "cancelled"
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30.0
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

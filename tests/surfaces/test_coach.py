@@ -116,6 +116,7 @@ def test_five_sessions_of_a_coach(memory: Memory, clock: FakeClock) -> None:
         _, answer = await coach.call("list_trades", symbol=SYMBOL, direction="long", mode="live", limit=6)
         trades = answer["trades"]
         net = [row[trades["columns"].index("pnl")] for row in trades["rows"]]
+        assert trades["all"]["regime"] == "ranging"
         _, performance = await coach.call(
             "get_strategy_performance", strategy="VolBreakout", mode="live", detail="trades"
         )
@@ -139,9 +140,9 @@ def test_five_sessions_of_a_coach(memory: Memory, clock: FakeClock) -> None:
         profile = await coach.profile()
         assert "two losses" in profile
         await coach.call("remember", fact="I stop after three losses in a row", topic="limits", confidence="asserted")
-        _, wrong = await coach.call("remember", fact="wants to stop after two losses in a row!")
-        fact_id = wrong["fact"]["id"]
-        await coach.call("forget", fact_id=fact_id, reason="user_corrected")
+        *_, wrong = re.findall(r"\b[0-9a-f]{8}\b", profile)  # of the facts in their order, the last one
+        _, forgotten = await coach.call("forget", fact_id=wrong, reason="user_corrected")
+        assert forgotten["fact"]["fact"] == "Wants to stop after two losses in a row"
         assert "two losses" not in await coach.profile()  # at once, in the same session
 
     async def hostile(coach: Coach) -> None:

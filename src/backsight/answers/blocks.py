@@ -67,10 +67,12 @@ class Each:
     template: Template
     style: str = ""
     most: int | None = None
+    name: str = ""
+    """The name of the lines; by default the last name of the path."""
 
     @property
     def key(self) -> str:
-        return _last(self.path)
+        return self.name or _last(self.path)
 
     def parts(self, answer: Any) -> Iterator[Part]:
         for item in items_at(answer, self.path)[: self.most]:
@@ -145,6 +147,8 @@ class Body:
     """The name of the text; by default the last name of the path."""
     for_people: bool = False
     """Whether only a terminal prints the text."""
+    for_models: bool = False
+    """Whether a terminal leaves the text out."""
 
     @property
     def key(self) -> str:
@@ -157,7 +161,9 @@ class Body:
                     yield FileText(text)
                     continue
                 listed, title = is_listed(answer, self.path), flat(fill(self.title, item))
-                yield Text(self.key, text, title=title, listed=listed, markdown=self.markdown)
+                yield Text(
+                    self.key, text, title=title, listed=listed, markdown=self.markdown, for_models=self.for_models
+                )
 
 
 @dataclass(frozen=True, slots=True)

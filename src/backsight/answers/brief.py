@@ -18,6 +18,7 @@ SAME_IN = 3
 """In a table of at least so many rows, a column with one value only is stated once, above the table."""
 CUT_NOTE_TOKENS = 60
 NEXT_CURSOR = "next_cursor"
+REMEDY = 'pass detail="full" for all, or a smaller limit and then its cursor'
 SEPARATOR_TOKENS = 2
 """Tokens that set a row or a line apart from the next one."""
 
@@ -151,6 +152,8 @@ class Text:
     cells: Mapping[str, BriefCell] = field(default_factory=dict)
     words: tuple[str, ...] = ()
     """Words that a terminal highlights."""
+    for_models: bool = False
+    """Whether a terminal leaves the text out."""
 
     def lines(self) -> Iterator[str]:
         if heading := self.title or " ".join(cell.text for cell in self.cells.values()):
@@ -226,8 +229,11 @@ class Brief:
             part.add_to(content)
         return content
 
-    def within(self, tokens: int) -> "Brief":
-        """The beginning of the brief that takes at most this many tokens, as text and as JSON; a cut is stated."""
+    def within(self, tokens: int, *, remedy: str = REMEDY) -> "Brief":
+        """The beginning of the brief that takes at most this many tokens, as text and as JSON; a cut is stated.
+
+        The remedy says how a caller gets the rest.
+        """
         if _fitting(chain.from_iterable(part.costs() for part in self.parts), tokens) is None:
             return self
         references = [part for part in self.parts if isinstance(part, Reference)]
@@ -248,7 +254,7 @@ class Brief:
                 left -= sum(islice(part.costs(), count))
         # The next page begins after the rows that were cut, so its cursor would skip them.
         usable = [part for part in references if part.key != NEXT_CURSOR or not any(cuts)]
-        return Brief((*parts, *usable, Sentence(_cut_note(cuts))))
+        return Brief((*parts, *usable, Sentence(_cut_note(cuts, remedy))))
 
 
 def _fitting(costs: Iterable[int], tokens: int) -> int | None:
@@ -269,10 +275,9 @@ def _cut_text(part: Part, count: int) -> str:
     return ""
 
 
-def _cut_note(cuts: list[str]) -> str:
+def _cut_note(cuts: list[str], remedy: str) -> str:
     shown = ", ".join(filter(None, cuts[:3]))
-    rest = 'pass detail="full" for all, or a smaller limit and then its cursor'
-    return f"Cut to fit{f': {shown}' if shown else ''}; {rest}."
+    return f"Cut to fit{f': {shown}' if shown else ''}; {remedy}."
 
 
 def _put(content: dict[str, Any], name: str, value: object, *, listed: bool) -> None:

@@ -8,7 +8,7 @@ result contains and not how the result is shown.
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from backsight.answers.brief import Brief
+from backsight.answers.brief import REMEDY, Brief
 from backsight.answers.layouts import brief_of
 from backsight.core.errors import Invalid, did_you_mean
 from backsight.operation import Operation
@@ -19,6 +19,8 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 CEILING = 2_000
 CEILINGS = {"recall_memories": 1_200, "list_trades": 1_000, "get_strategy_performance": 500}
 """Tokens of a brief answer to a model at the default limit, where they differ from `CEILING`."""
+REMEDY_OF_CONTENTS = "ask for one deployment or strategy; list_trades and break_down have the rest"
+"""Where `detail` says what a result contains, `full` does not show all of it."""
 
 
 def has_own_detail(operation: Operation) -> bool:
@@ -53,7 +55,8 @@ def checked_detail(detail: Any, *, default: Detail) -> Detail:
 
 def brief_answer(operation: Operation, arguments: object, answer: Any) -> Brief:
     """The brief form of an answer, within the tokens that it may take."""
-    return brief_of(answer).within(ceiling_of(operation, arguments))
+    remedy = REMEDY_OF_CONTENTS if has_own_detail(operation) and not _is_about_showing(operation) else REMEDY
+    return brief_of(answer).within(ceiling_of(operation, arguments), remedy=remedy)
 
 
 def ceiling_of(operation: Operation, arguments: object) -> int:

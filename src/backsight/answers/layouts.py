@@ -5,7 +5,7 @@ the same layout.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from backsight.answers.blocks import (
@@ -24,6 +24,7 @@ from backsight.answers.blocks import (
 )
 from backsight.answers.brief import Brief
 from backsight.answers.values import Template, columns, fill, short_id, text_of, value_at, with_unit
+from backsight.core.agents.run import shortened_text
 from backsight.core.memory.drift_report import amount_of
 from backsight.core.numbers import half_width, with_margin
 from backsight.core.text.counts import count_of
@@ -35,7 +36,7 @@ REASON_WIDTH = 24
 FINDINGS_SHOWN = 10
 HISTORY_SHOWN = 20
 """Points of a series that a brief answer shows, the last ones."""
-DAYS_SHOWN = 30
+DAYS_SHOWN = TRADES_SHOWN = 30
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 
 
@@ -141,6 +142,7 @@ def _action(action: Any) -> str:
     return " ".join(filter(None, (action.kind, action.parameter, text_of(action.magnitude))))
 
 
+REGIME = columns("regime: {context.regime}")
 TRADES = {
     "opened": lambda trade: "" if trade.closed_at else text_of(trade.opened_at),
     **columns("closed: {closed_at} | symbol | side: {direction} | strategy: {strategy_name}"),
@@ -150,6 +152,12 @@ TRADES = {
     "why closed": lambda trade: shorten(trade.exit_reason or "", most=REASON_WIDTH),
     **columns("id: {id:id}"),
 }
+TRADES_OF_SYMBOL = {
+    name: template
+    for column, its_template in TRADES.items()
+    for name, template in ({column: its_template} | (REGIME if column == "side" else {})).items()
+}
+"""With the regime. Beside other symbols or strategies a row would take more than 40 tokens, the most for a trade."""
 DECISIONS = {
     **columns("tick: {at}"),
     "verdict": lambda decision: " ".join(filter(None, (decision.verdict.kind, decision.verdict.rule))),
@@ -163,6 +171,13 @@ RUN_VALUES = {
     **columns("kind | status | started: {started_at} | ended: {ended_at} | card: {card_type} | model"),
     **columns("tokens read: {input_tokens} | tokens written: {output_tokens} | cost: {cost:.4f} | id: {id:id}"),
 }
+RUN_TEXTS = (
+    Body("run", lambda run: shortened_text(run.result or "", most=600), title="── result", name="result"),
+    Body("run", lambda run: shortened_text(run.output or "", most=2_000), title="── output", name="output"),
+    Body("run", lambda run: shortened_text(run.prompt, most=800), title="── prompt", name="prompt"),
+)
+ANSWER = Body("run", lambda run: shortened_text(run.output or "", most=2_000), name="output", for_models=True)
+"""The answer of a run that has ended; a terminal has shown it while it was written."""
 PROPOSED = {
     **columns("symbol: {order.symbol} | >quantity: {order.quantity:price}"),
     "verdict": lambda proposal: " ".join(filter(None, (proposal.verdict.kind, proposal.verdict.rule))),
@@ -390,18 +405,20 @@ def _returns(returns: Any) -> str:
         fill(drawdown + recovered, returns),
         returns.missing or f"{count_of(returns.days, 'day')} of returns",
     ]
-    return "; ".join(filter(None, parts)) + "."
+    text = "; ".join(filter(None, parts)) + "."
+    return text[0].upper() + text[1:]
 
 
-def _about_deployments(answer: Any) -> str:
-    """What is missing for ratios, whether memory helps, and the recent activity of each deployment."""
-    sentences = [
-        f"{row.deployment.name}: {text}"
-        for row in answer.deployments
-        for text in (row.performance.returns.missing if row.tally.trades else "", row.memory_help, row.activity)
-        if text
-    ]
-    return " ".join(sentences)
+def _about_deployment(row: Any) -> str:
+    """What is missing for ratios, whether memory helps, and the recent activity of a deployment."""
+    activity = [line.removeprefix("- ") for line in (row.activity or "").splitlines() if line.startswith("- ")]
+    texts = (
+        row.performance.returns.missing if row.tally.trades else "",
+        row.memory_help,
+        f"lately: {', '.join(activity)}" if activity else "",
+    )
+    about = "; ".join(text.removesuffix(".") for text in texts if text)
+    return f"{row.deployment.name}: {about}." if about else ""
 
 
 class DayOfEquity(NamedTuple):
@@ -458,6 +475,23 @@ def _lessons_line(note: Any) -> str:
 
 def _recent_trades(answer: Any) -> tuple[Any, ...]:
     return tuple(trade for each in answer.deployments for trade in each.recent_trades)
+
+
+def _trade_rows(trades_of: Callable[[Any], Sequence[Any]], name: str, *, most: int) -> tuple[Block, ...]:
+    """A table of trades; with the regime of each where all are of one symbol and strategy, which then are no columns.
+
+    Of more trades than `most`, only where the reason of the exits is no column either: they would be too long.
+    """
+
+    def with_regime(answer: Any) -> tuple[Any, ...]:
+        trades = trades_of(answer)
+        has_room = len(trades) <= most or len({trade.exit_reason for trade in trades}) == 1
+        return tuple(trades) if has_room and len({(each.symbol, each.strategy_name) for each in trades}) == 1 else ()
+
+    def without_regime(answer: Any) -> tuple[Any, ...]:
+        return () if with_regime(answer) else tuple(trades_of(answer))
+
+    return Rows(without_regime, TRADES, name=name), Rows(with_regime, TRADES_OF_SYMBOL, name=name)
 
 
 def _snippet(answer: Any, citation: Any) -> str:
@@ -714,8 +748,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "Deployments": (
         Line("{message}"),
         Rows("deployments", DEPLOYMENTS),
-        Line(_about_deployments),
-        Rows(_recent_trades, TRADES, name="recent_trades"),
+        Each("deployments", _about_deployment, name="about", most=FINDINGS_SHOWN),
+        *_trade_rows(_recent_trades, "recent_trades", most=TRADES_SHOWN),
         Body(
             "deployments",
             lambda row: value_at(row, "lessons.lessons_text") or "",
@@ -726,22 +760,21 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "StrategyPerformance": (
         Line("{message}"),
         *PERFORMANCE,
-        Rows("recent_trades", TRADES),
+        *_trade_rows(lambda answer: answer.recent_trades, "recent_trades", most=TRADES_SHOWN),
         Body("lessons", "{lessons_text}", title=_lessons_line),
     ),
     "UpcomingEvents": (
         Line("{message}"),
         Rows(
-            "events",
-            columns(
-                "when: {scheduled_at} | kind | title | symbols | >importance: {importance:.2f} | forecast | previous"
-            ),
-        ),
-        Rows(
             "your_exposure",
             columns("symbol | side: {position_side} | >notional: {notional:.2f} | currency | >USD: {notional_usd:.2f}")
             | columns(">past events: {similar_events_back} | >median move: {median_abs_move:.2%}")
             | columns(">worst for you: {worst_move:+.2%} | missing | event: {event_id:id}"),
+        ),
+        Rows(
+            "events",
+            columns("when: {scheduled_at} | kind | title | symbols | >importance: {importance:.2f} | forecast")
+            | columns("previous | event: {id:id}"),
         ),
     ),
     "ImportedEvents": (
@@ -797,7 +830,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         ),
         Each("notes", str, most=FINDINGS_SHOWN),
     ),
-    "TradePage": (Line("{message}"), Rows("trades", TRADES), MORE),
+    "TradePage": (Line("{message}"), *_trade_rows(lambda answer: answer.trades, "trades", most=15), MORE),
     "TradeRead": (
         Line(_trade_sentence),
         Values("trade", TRADE_VALUES),
@@ -850,11 +883,12 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "RunDetail": (
         Line("{message}"),
-        Values("run", {**RUN_VALUES, **columns("result | does not fit: {misfit} | output")}),
+        Values("run", {**RUN_VALUES, **columns("does not fit: {misfit}")}),
+        *RUN_TEXTS,
         Rows("tick", DECISIONS),
         Each("re_examinations", "re-examined by {}", most=FINDINGS_SHOWN),
     ),
-    "StartedRun": (Line("{message}"), Values("run", RUN_VALUES)),
+    "StartedRun": (Line("{message}"), Values("run", RUN_VALUES), ANSWER),
     "PreparedReExamination": (
         Line("The prompt that re-examines the {card_type} of run {parent_id:id}."),
         Body("", "{prompt}", title="── prompt"),

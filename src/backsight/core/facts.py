@@ -204,9 +204,24 @@ def fitting_facts(facts: Sequence[Fact]) -> list[Fact]:
     return fitting
 
 
+def shown_text(text: str) -> str:
+    """The text of a fact as a prompt shows it: flat, and cut if it is long."""
+    return shorten(text, most=MOST_CHARACTERS, tokens=FACT_TOKENS)
+
+
+def traces_of(text: str) -> set[str]:
+    """The texts that a stored prompt has of a fact: the whole of it, or what a prompt shows.
+
+    >>> sorted(traces_of("I owe  my brother money"))
+    ['I owe  my brother money', 'I owe my brother money']
+    """
+    shown = shown_text(text).removesuffix("…").strip()
+    return {text, shown} if len(shown) >= FEWEST_CHARACTERS else {text}
+
+
 def fact_line(fact: Fact) -> str:
     """A fact as one line of a prompt."""
-    text = shorten(fact.fact or "", most=MOST_CHARACTERS, tokens=FACT_TOKENS)
+    text = shown_text(fact.fact or "")
     topic = "" if fact.topic is None else f"[{flat(fact.topic)}] "
     return f"- {topic}{text}{INFERRED if fact.confidence == 'inferred' else ''}"
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,7 +19,9 @@ from backsight.core.text.untrusted_text import flat
 MOST_BYTES = 20_000_000
 MOST_EVENTS = 100_000
 MOST_OCCURRENCES = 500
-"""Occurrences of one recurring event."""
+"""Occurrences of one recurring event; of more, those nearest to now."""
+MOST_EXPANDED = 10_000
+"""Occurrences that are looked at to find these."""
 EXPANDED_BACK, EXPANDED_AHEAD = timedelta(days=5 * 365), timedelta(days=366)
 FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 MOST_TITLE, MOST_VALUE = 200, 40
@@ -186,7 +188,12 @@ def _instant(value: Any, zone: tzinfo | None) -> datetime:
         raise Invalid(
             f"{at.isoformat()} has no time zone; give one in the file, or the argument timezone", field="path"
         )
-    return (at if at.tzinfo is not None else at.replace(tzinfo=zone)).astimezone(UTC)
+    try:
+        return (at if at.tzinfo is not None else at.replace(tzinfo=zone)).astimezone(UTC)
+    except OverflowError:
+        raise Invalid(
+            f"{str(value)[:40]!r} is no time that can be stored; give one nearer to today", field="path"
+        ) from None
 
 
 def _symbols(value: Any) -> tuple[str, ...]:
@@ -334,23 +341,26 @@ def _occurrences(number: int, component: Any, start: datetime, now: datetime, no
     from dateutil.rrule import rrulestr
 
     written = rule.to_ical().decode() if hasattr(rule, "to_ical") else str(rule)
+    written = re.sub(r"UNTIL=(\d{8})(?=;|$)", r"UNTIL=\1T235959Z", written)  # a day, or an instant without a zone
+    written = re.sub(r"UNTIL=(\d{8}T\d{6})(?=;|$)", r"UNTIL=\1Z", written)
     frequency = re.search(r"FREQ=(\w+)", written)
     if frequency is None or frequency[1] not in FREQUENCIES:
         raise Invalid(f"event {number} of the calendar repeats {written[:40]!r}; days are the shortest", field="path")
     try:
         dates = rrulestr(written, dtstart=start).xafter(max(start, now - EXPANDED_BACK), inc=True)
         until = now + EXPANDED_AHEAD
-        dates_taken = []
-        for at in islice(dates, MOST_OCCURRENCES + 1):
-            if at > until:
-                break
-            dates_taken.append(at)
+        within = list(takewhile(lambda at: at <= until, islice(dates, MOST_EXPANDED)))
     except (ValueError, TypeError, OverflowError) as error:
         raise Invalid(
             f"event {number} of the calendar has a rule that cannot be read ({error})", field="path"
         ) from None
-    if len(dates_taken) > MOST_OCCURRENCES:
-        dates_taken = dates_taken[:MOST_OCCURRENCES]
-        notes.append(f"Event {number} repeats more than {MOST_OCCURRENCES} times: the others are left out.")
-    notes.append(f"Event {number} repeats: taken until {until:%Y-%m-%d}.")
-    return dates_taken
+    nearest = sorted(within, key=lambda at: abs(at - now))[:MOST_OCCURRENCES]
+    if len(within) > MOST_OCCURRENCES:
+        first, last = min(nearest), max(nearest)
+        notes.append(
+            f"Event {number} repeats more than {MOST_OCCURRENCES} times: only those nearest to now are taken,"
+            f" {first:%Y-%m-%d} to {last:%Y-%m-%d}."
+        )
+    else:
+        notes.append(f"Event {number} repeats: taken until {until:%Y-%m-%d}.")
+    return sorted(nearest)

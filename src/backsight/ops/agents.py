@@ -20,7 +20,7 @@ from backsight.arguments import (
     SeenAt,
     Whole,
 )
-from backsight.core.agents.card import MOST_FIELDS, CardType, ReExaminable, checked_type
+from backsight.core.agents.card import MOST_FIELDS, RE_EXAMINATION, CardType, ReExaminable, checked_result, checked_type
 from backsight.core.agents.run import LONGEST_ERROR, AgentRun, RunKind, RunStatus
 from backsight.core.decision import Decision
 from backsight.core.errors import Conflict, Invalid, NotFound
@@ -28,7 +28,14 @@ from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
 from backsight.object_arguments import CardFieldArgument
 from backsight.operation import command, query
-from backsight.services.agent_cards import checked_card, headline_of, known_card_type, parent_of
+from backsight.services.agent_cards import (
+    CheckedCard,
+    checked_card,
+    headline_of,
+    known_card_type,
+    parent_of,
+    re_examination_card,
+)
 from backsight.services.agent_settings import write_back
 from backsight.services.card_outcomes import resolve_run
 from backsight.services.context import Context
@@ -147,8 +154,8 @@ def record_run(
             check_instant(ctx, at, field=field)
         if end < started:
             raise Invalid(f"{format_instant(end)} is before the start, {format_instant(started)}", field="ended_at")
-        card = checked_card(known_card_type(ctx.view(connection), card_type), result)
         examined = None if parent is None else parent_of(connection, ctx.owner, parent, target)
+        card = _card(ctx.view(connection), card_type, result, examined=examined)
         named = (ctx.owner, idempotency_key) if idempotency_key else (target.id, format_instant(started))
         run_id = derive_id("run", *named, None if idempotency_key else ctx.request_digest)
         former = stored.run(connection, ctx.owner, run_id)
@@ -186,12 +193,35 @@ def record_run(
         transaction.add(stored.RUNS, run)
         resolve_run(transaction, run, by=ctx.now)
         dropped = write_back(transaction, ctx, run)
-    return RecordedRun(run=run, replayed=False, message=" ".join(filter(None, (_fit_sentence(run), dropped))))
+    return RecordedRun(
+        run=run, replayed=False, message=" ".join(filter(None, (_fit_sentence(run, card_type), dropped)))
+    )
 
 
-def _fit_sentence(run: AgentRun) -> str:
+def _card(
+    view: View, card_type: str | None, result: Mapping[str, object] | None, *, examined: AgentRun | None
+) -> CheckedCard:
+    """The result of a run with its type; that of a re-examination has a type of its own."""
+    if examined is None:
+        return checked_card(known_card_type(view, card_type), result)
+    if card_type not in (None, RE_EXAMINATION):
+        raise Invalid(f"a re-examination has the card type {RE_EXAMINATION!r}; leave it out", field="card_type")
+    parent_type = known_card_type(view, examined.card_type)
+    if result is None or parent_type is None:
+        return checked_card(None, None)
+    return re_examination_card(parent_type, examined, checked_result(result))
+
+
+def _fit_sentence(run: AgentRun, card_type: str | None) -> str:
+    """What became of the result of a run."""
     if run.fits is False:
         return f"Recorded. The result does not fit {run.card_type}: {run.misfit}. It is kept as given."
+    if run.result is not None and run.card_type is None:
+        return "Recorded. The result has no card_type, so it is no decision: it is neither judged nor reviewed."
+    if run.result is None and run.kind == "re_examination" and run.status == "succeeded":
+        return "Recorded without a result, so it has no conviction; give the JSON of the answer as result."
+    if run.result is None and card_type is not None:
+        return f"Recorded without a card: no result of the type {card_type!r} was given."
     return "Recorded."
 
 
@@ -308,7 +338,7 @@ def _state_sentence(run: AgentRun | None) -> str:
     if run.status == "running":
         until = "" if run.expires_at is None else f", at the latest until {format_instant(run.expires_at)}"
         return f"Running since {format_instant(run.started_at)}{until}."
-    return " ".join(filter(None, (f"{run.status.capitalize()}.", run.error, run.note)))
+    return " ".join(filter(None, (run.ending, run.note)))
 
 
 @command()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from backsight.arguments import AsOf, Flag, Key, LongProse, SeenAt
+from backsight.arguments import AsOf, Flag, Key, Question, SeenAt
 from backsight.core.agents.card import CardType
 from backsight.core.agents.outcomes import state_at
 from backsight.core.agents.re_examination import re_examination_prompt
@@ -34,6 +34,11 @@ class StartedRun:
     run: AgentRun
     message: str
 
+    @property
+    def passed(self) -> bool:
+        """Whether the run has not failed; a shell is told so by its exit code."""
+        return self.run.status in ("running", "succeeded")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedReExamination:
@@ -58,6 +63,7 @@ class Conviction:
     notes: str | None
     suggested_action: str | None
     error: str | None
+    """Why the run failed, or why its answer is malformed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +81,7 @@ def run_agent(
     ctx: Context,
     *,
     deployment: Annotated[Key, "The deployment whose agent is to run, by name or id."],
-    prompt: Annotated[LongProse | None, "What to ask; the agent's default prompt if left out."] = None,
+    prompt: Annotated[Question | None, "What to ask; the agent's default prompt if left out."] = None,
     heartbeat: Annotated[Flag, "Whether a schedule asked for the run."] = False,
     patience_seconds: Annotated[Patience, "How long to wait while the agent is running."] = 5.0,
     wait_seconds: Annotated[Wait, "How long to wait for the answer; the run goes on after it."] = 0.0,
@@ -85,7 +91,7 @@ def run_agent(
     The command line waits for the answer; MCP and REST return the run at once, and get_run follows it.
     """
     kind: RunKind = "heartbeat" if heartbeat else "manual"
-    order = RunOrder(deployment=deployment, kind=kind, prompt=prompt or None, patience_seconds=patience_seconds)
+    order = RunOrder(deployment=deployment, kind=kind, prompt=prompt, patience_seconds=patience_seconds)
     return _started(ctx, order, wait_seconds)
 
 
@@ -94,7 +100,7 @@ def chat_with_agent(
     ctx: Context,
     *,
     deployment: Annotated[Key, "The deployment whose agent is asked, by name or id."],
-    text: Annotated[Annotated[LongProse, Field(min_length=1)], "The message to the agent."],
+    text: Annotated[Question, "The message to the agent."],
     patience_seconds: Annotated[Patience, "How long to wait while the agent is running."] = 5.0,
     wait_seconds: Annotated[Wait, "How long to wait for the answer; the run goes on after it."] = 0.0,
 ) -> StartedRun:
@@ -173,7 +179,7 @@ def conviction_history(
 
 
 def _conviction(child: AgentRun) -> Conviction:
-    card = child.card
+    card = child.card if child.fits else {}
     return Conviction(
         run_id=child.id,
         at=child.started_at,
@@ -181,7 +187,7 @@ def _conviction(child: AgentRun) -> Conviction:
         conviction_score=card.get("conviction_score"),
         notes=card.get("notes"),
         suggested_action=card.get("suggested_action"),
-        error=child.error,
+        error=child.error or child.misfit,
     )
 
 
@@ -225,7 +231,7 @@ def _started(ctx: Context, order: RunOrder, wait_seconds: float) -> StartedRun:
     if run.status == "running":
         message = f"Running; get_run follows {run.id[:8]}, which ends at the latest in {_limit(run)}."
     else:
-        message = " ".join(filter(None, (f"{run.status.capitalize()}.", run.error, run.note)))
+        message = " ".join(filter(None, (run.ending, run.note)))
     return StartedRun(deployment=deployment.name, run=run, message=message)
 
 

@@ -164,19 +164,20 @@ def get_upcoming_events(
             and (not kinds or event.kind in kinds)
             and (not symbols or any(concerns(event, symbol) for symbol in symbols))
         )
-        exposed = () if deployment is None else exposures(view, deployment_at(view, deployment), events)
-    return UpcomingEvents(
-        events=events,
-        your_exposure=exposed,
-        message=_upcoming_message(len(events), len(ahead), lookahead_hours),
-        as_of=view.as_of,
-    )
+        target = None if deployment is None else deployment_at(view, deployment)
+        exposed = () if target is None else exposures(view, target, events)
+        last_at = None if ahead else stored.last_event_at(view, until=view.as_of)
+    message = _upcoming_message(len(events), len(ahead), lookahead_hours, last_at=last_at)
+    if events and target is not None and not exposed:
+        message = f"{message} No open position of {target.name} is concerned, so there is no exposure."
+    return UpcomingEvents(events=events, your_exposure=exposed, message=message, as_of=view.as_of)
 
 
-def _upcoming_message(listed: int, ahead: int, hours: int) -> str:
+def _upcoming_message(listed: int, ahead: int, hours: int, *, last_at: datetime | None) -> str:
     within = f"within {count_of(hours, 'hour')}"
     if listed:
         return f"{count_of(listed, 'event')} {within}."
     if ahead:
         return f"No events match; {count_of(ahead, 'event')} {within} of other kinds, symbols or less importance."
-    return f"No events are known {within}; import_events imports a calendar."
+    last = "" if last_at is None else f" The last one known was on {last_at:%Y-%m-%d}."
+    return f"No events are known {within}; import_events imports a calendar.{last}"

@@ -61,6 +61,8 @@ class ErasedFact:
     erased_at: datetime
     prompts: int
     """Stored prompts that contained the text and were removed."""
+    runs: int
+    """Recorded runs that contain the text and stay, because a run is never changed."""
     overwritten: bool
     """Whether the space of the removed text was overwritten; if not, the text may still be in the files."""
     notes: tuple[str, ...]
@@ -104,6 +106,8 @@ def remember(
             confidence="inferred" if source == "inferred" else confidence,
             strategy=strategy,
         )
+        if source == "inferred" and confidence == "asserted" and known.confidence == "inferred":
+            message = f"{message} It stays inferred, because it was observed and not said."
         return _stored(ctx, transaction, known.id, message)
 
 
@@ -241,16 +245,22 @@ def erase_fact(ctx: Context, *, fact_id: FactId) -> ErasedFact:
     """
     with ctx.writing() as transaction:
         fact = service.fact_named(transaction, ctx, fact_id)
-        prompts = service.erase(transaction, ctx, fact)
+        prompts, runs = service.erase(transaction, ctx, fact)
     ctx.database.forget()
     overwritten = ctx.database.compact()
     return ErasedFact(
         fact_id=fact.id,
         erased_at=ctx.now,
         prompts=prompts,
+        runs=runs,
         overwritten=overwritten,
-        notes=(*(() if overwritten else (_NOT_OVERWRITTEN,)), _ELSEWHERE),
+        notes=(*(() if overwritten else (_NOT_OVERWRITTEN,)), *((_in_runs(runs),) if runs else ()), _ELSEWHERE),
     )
+
+
+def _in_runs(runs: int) -> str:
+    verb = "contains" if runs == 1 else "contain"
+    return f"{count_of(runs, 'recorded run')} of agents {verb} the text: a run is never changed."
 
 
 _NOT_OVERWRITTEN = (

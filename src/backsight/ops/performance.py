@@ -1,6 +1,6 @@
 """The performance of deployments and strategies: figures with their intervals, by category, and the equity by day."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal
@@ -168,7 +168,11 @@ def get_my_deployments(
             )
             for each in deployments
         )
-    return Deployments(deployments=summaries, message=_deployments_message(summaries), as_of=view.as_of)
+    message = _deployments_message(summaries)
+    if detail in ("lessons", "full"):
+        with_lessons = {each.deployment.id for each in summaries if each.lessons is not None}
+        message = f"{message}{_missing_lessons(view, deployments, with_lessons, is_past=as_of is not None)}"
+    return Deployments(deployments=summaries, message=message, as_of=view.as_of)
 
 
 def _deployments_message(summaries: Sequence[DeploymentSummary]) -> str:
@@ -200,6 +204,10 @@ def get_strategy_performance(
         message = " ".join([*scope.notes, _strategy_message(name, performance)])
         if not performance.figures.trades:
             message = f"{message} {hint_where_trades_are(view, mode=scope.mode, strategy_name=name)}"
+        lessons = _lessons(view, own, is_past=as_of is not None) if detail in ("lessons", "full") else ()
+        if detail in ("lessons", "full"):
+            with_lessons = {note.deployment_id for note in lessons}
+            message = f"{message}{_missing_lessons(view, own, with_lessons, is_past=as_of is not None)}"
         return StrategyPerformance(
             strategy_name=name,
             mode=scope.mode,
@@ -207,7 +215,7 @@ def get_strategy_performance(
             performance=performance,
             memory_help=_memory_help(trades, own),
             recent_trades=_recent_trades(view, own) if detail in ("trades", "full") else (),
-            lessons=_lessons(view, own, is_past=as_of is not None) if detail in ("lessons", "full") else (),
+            lessons=lessons,
             message=message,
             as_of=view.as_of,
         )
@@ -244,6 +252,28 @@ def _lessons(view: View, deployments: Sequence[Deployment], *, is_past: bool) ->
     return tuple(note for note in notes if note is not None)
 
 
+def _missing_lessons(
+    view: View, deployments: Sequence[Deployment], with_lessons: Collection[str | None], *, is_past: bool
+) -> str:
+    """A sentence that says of which deployments there are no lessons, and why; empty if there are lessons of all."""
+    from backsight.services.holdout import READ_ANYWAY, withholds_memory
+
+    without = [each for each in deployments if each.id not in with_lessons]
+    withheld = [each.name for each in without if not is_past and withholds_memory(each, view.as_of)]
+    none_yet = [each.name for each in without if each.name not in withheld]
+    sentences = []
+    if none_yet:
+        sentences.append(f" No lessons of {_listed(none_yet)} are in force; reflect writes them from closed trades.")
+    if withheld:
+        sentences.append(f" The lessons of {_listed(withheld)} are withheld today, a holdout day. {READ_ANYWAY}")
+    return "".join(sentences)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the first three of many."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def _activity(view: View, deployment: Deployment) -> str:
     """Recent activity, as the agent reads it."""
     from backsight.core.decision import day_start_equity
@@ -270,7 +300,8 @@ def _memory_help(trades: KnownTrades, deployments: Sequence[Deployment]) -> str:
     record = holdout_record(
         trades.view, trades.columns, strategy_id=first.strategy_id, strategy_name=first.strategy_name, mode=first.mode
     )
-    return analyse_holdout(record.trades, record.days, recalled_days=record.recalled_days).sentence
+    held_out = analyse_holdout(record.trades, record.days, recalled_days=record.recalled_days)
+    return f"Does memory help? {held_out.sentence}"
 
 
 @query(audience=("trader", "coach"))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from backsight.arguments import Flag, Key, LongProse, Name, NotNegative, Prose, Rule, Rules, Share, Whole
+from backsight.arguments import Flag, Key, Name, NotNegative, Prose, Question, Rule, Rules, Share, Whole
 from backsight.core.agents.agent_settings import AgentSettings
 from backsight.core.agents.cron import parse_cron
 from backsight.core.errors import Conflict, NotFound
@@ -213,6 +213,9 @@ class ConfiguredDeployment:
     message: str
 
 
+NOTHING_GIVEN = "Nothing was given, so nothing was changed."
+
+
 @command()
 def configure_deployment(
     ctx: Context,
@@ -220,7 +223,7 @@ def configure_deployment(
     deployment: Annotated[Key, "The deployment, by name or id."],
     runner: Annotated[RunnerChoice | None, "What runs the agent; 'none' if it has its own loop."] = None,
     model: Annotated[Name | None, "The language model, like 'openai:gpt-5'."] = None,
-    default_prompt: Annotated[Annotated[LongProse, Field(min_length=1)] | None, "What a heartbeat asks."] = None,
+    default_prompt: Annotated[Question | None, "What a heartbeat asks."] = None,
     schedule: Annotated[Name | None, "When heartbeats fire: a cron expression in UTC, or 'off'."] = None,
     card_type: Annotated[Name | None, "The type of the results; 'none' if they have none."] = None,
     review_decisions: Annotated[Flag | None, "Whether prompts show the agent its previous decisions."] = None,
@@ -268,11 +271,13 @@ def configure_deployment(
             share(transaction, ctx, target)
         if share_session is False and shared:
             add_event(transaction, ctx, target.id, "unshared")
-    changed = sorted(given) + (["share_session"] if share_session not in (None, shared) else [])
+    changed = sorted(name for name in given if getattr(settings, name) != getattr(former, name))
+    changed += ["share_session"] if share_session not in (None, shared) else []
     sentences = [f"Changed {', '.join(changed)}."] if changed else []
     if resume:
         sentences.append("It was not stopped." if former.stopped_at is None else f"Resumed {target.name}.")
-    message = " ".join(sentences) or "Nothing was given, so nothing was changed."
+    unchanged = "Already so: nothing was changed." if given or share_session is not None else NOTHING_GIVEN
+    message = " ".join(sentences) or unchanged
     return ConfiguredDeployment(
         deployment=target.name,
         settings=settings,

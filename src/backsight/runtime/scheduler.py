@@ -13,7 +13,7 @@ from threading import Event
 
 from backsight.core.agents.agent_settings import AgentSettings
 from backsight.core.agents.cron import parse_cron
-from backsight.core.errors import BacksightError, Conflict
+from backsight.core.errors import BacksightError, Conflict, Unavailable
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.memory import Memory
@@ -43,19 +43,32 @@ class Scheduler:
     next_work: dict[str, datetime] = field(default_factory=dict)
 
     def run(self, stop: Event, *, pause_seconds: float = 1.0) -> None:
-        """Fire until the event is set; the lease is given up at the end."""
+        """Fire until the event is set; the lease is given up at the end.
+
+        A store that cannot be used for a while is waited for; a lease that another process has taken ends the loop.
+        """
         now = self.memory.clock.now()
         take_lease(self.memory, self.holder, now=now)
         renew_at = now + LEASE / 3
         try:
             while not stop.wait(pause_seconds):
                 now = self.memory.clock.now()
-                if now >= renew_at:
-                    take_lease(self.memory, self.holder, now=now)
-                    renew_at = now + LEASE / 3
-                self.fire(now)
+                try:
+                    if now >= renew_at:
+                        take_lease(self.memory, self.holder, now=now)
+                        renew_at = now + LEASE / 3
+                    self.fire(now)
+                except Unavailable as error:
+                    LOG.warning("the scheduler waits for the store: %s", error.message)
+                    self.report(f"waiting for the store: {error.message}")
         finally:
+            self._release()
+
+    def _release(self) -> None:
+        try:
             release_lease(self.memory, self.holder)
+        except Unavailable as error:
+            LOG.warning("the lease could not be given up, and ends by itself: %s", error.message)
 
     def fire(self, now: datetime) -> None:
         """Start the heartbeats that are due, and do the periodic work that is due."""
@@ -118,3 +131,6 @@ class Scheduler:
         except BacksightError as error:
             LOG.warning("%s failed: %s", name, error.message)
             self.report(f"{name} failed: {error.message}")
+        except Exception:  # one agent or one task that breaks must not stop the others
+            LOG.exception("%s failed", name)
+            self.report(f"{name} failed; the log has the traceback")

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backsight.core.agents.card import CardType, card_type_named, checked_result, misfit
+from backsight.core.agents.card import RE_EXAMINATION, CardType, card_type_named, checked_result, misfit, texts_of
+from backsight.core.agents.re_examination import read_re_examination
 from backsight.core.agents.run import AgentRun, json_object_in
-from backsight.core.errors import Conflict, Invalid, NotFound
+from backsight.core.errors import Conflict, Invalid, NotFound, Refused
 from backsight.core.ids import canonical_json
 from backsight.core.strategies import Deployment
 from backsight.core.text.untrusted_text import shorten
@@ -59,6 +60,24 @@ def card_in_output(card_type: CardType | None, output: str) -> CheckedCard:
         return CheckedCard(card_type=card_type.name, result=None, fits=False, misfit=error.message)
 
 
+def re_examination_card(parent_type: CardType, parent: AgentRun, answer: Mapping[str, Any] | None) -> CheckedCard:
+    """The card of a re-examination; one that is malformed does not fit, and is kept as it was given."""
+    items = texts_of(parent_type.value_of(parent.card, "watch_for"))
+    try:
+        checked_result(answer or {})
+    except Invalid as error:
+        return CheckedCard(card_type=RE_EXAMINATION, result=None, fits=False, misfit=error.message)
+    examined = read_re_examination(answer, actions=parent_type.actions, watch_for=items)
+    fits = not isinstance(examined, str)
+    content = examined if fits else answer
+    return CheckedCard(
+        card_type=RE_EXAMINATION,
+        result=None if content is None else canonical_json(content),
+        fits=fits,
+        misfit=None if fits else str(examined),
+    )
+
+
 def known_card_type(view: View, name: str | None, *, field: str = "card_type") -> CardType | None:
     """The card type with a name; None without a name."""
     return None if name is None else card_type_named(name, stored.card_types(view), field=field)
@@ -78,6 +97,10 @@ def parent_of(connection: Connection, owner: str, key: str, deployment: Deployme
     parent = run_named(connection, owner, key, field="parent")
     if parent.deployment_id != deployment.id:
         raise Conflict(f"the run {parent.id} is of another deployment than {deployment.name!r}", field="parent")
+    if parent.kind == "re_examination":
+        raise Refused("this run is a re-examination itself; name the run that it examines", field="parent")
+    if parent.card_type is None or parent.result is None:
+        raise Refused("the run has no card, so there is no decision to re-examine", field="parent")
     return parent
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from backsight.core.agents.agent_settings import NO_TOOLS, AgentSettings
-from backsight.core.agents.card import CardType, texts_of
-from backsight.core.agents.re_examination import RE_EXAMINATION, read_re_examination
+from backsight.core.agents.card import CardType
 from backsight.core.agents.request import AgentAnswer, AgentRequest, Exchange, RunCancelled, SessionGone, no_text
 from backsight.core.agents.review import line_of
 from backsight.core.agents.run import (
@@ -31,7 +30,7 @@ from backsight.core.prompts.system import Identity, system_segments
 from backsight.core.secret_text import without_secrets
 from backsight.core.strategies import Deployment
 from backsight.ports import AgentRunner
-from backsight.services.agent_cards import CheckedCard, card_in_output, known_card_type
+from backsight.services.agent_cards import CheckedCard, card_in_output, known_card_type, re_examination_card
 from backsight.services.agent_settings import refuse_stopped, session_of, settings_of, write_back
 from backsight.services.card_outcomes import resolve_run
 from backsight.services.context import Context
@@ -72,10 +71,14 @@ def start_run(ctx: Context, order: RunOrder) -> AgentRun:
         settings = settings_of(ctx.view(connection), deployment)
     runner = runner_of(ctx, deployment, settings)
     run = _claim(ctx, order, deployment, settings, runner)
-    with ctx.reading() as connection:
-        request = _request(ctx, connection, deployment, settings, runner, run)
     later = ctx.at_one_instant(operation=ctx.operation, request={})
-    ctx.in_progress.start(run.id, lambda is_cancelled: _carry_out(later, run, runner, request, is_cancelled))
+    try:
+        with ctx.reading() as connection:
+            request = _request(ctx, connection, deployment, settings, runner, run)
+        ctx.in_progress.start(run.id, lambda is_cancelled: _carry_out(later, run, runner, request, is_cancelled))
+    except Exception:
+        _end(later, run, "failed", "the run could not be started", None)  # else the agent is taken until its lease ends
+        raise
     return run
 
 
@@ -289,15 +292,21 @@ def _finish(
         resolve_run(transaction, result, by=ctx.now)
 
 
+def _storable(text: str) -> str:
+    """A text that a database can store: without NUL, and with a question mark for half a surrogate pair."""
+    return text.replace("\0", "").encode("utf-8", errors="replace").decode()
+
+
 def _with_answer(connection: Connection, ctx: Context, run: AgentRun, answer: AgentAnswer) -> AgentRun:
     view = everything(connection, ctx.owner)
-    card, error = _result_of(connection, view, run, answer.text)
+    text = without_secrets(_storable(answer.text))
+    card, error = _result_of(connection, view, run, text)
     return replace(
         run,
         status="succeeded" if error is None else "failed",
         error=error,
-        output=shortened_text(without_secrets(answer.text.replace("\0", ""))),
-        transcript=answer.transcript and without_secrets(answer.transcript),
+        output=shortened_text(text),
+        transcript=answer.transcript and without_secrets(_storable(answer.transcript)),
         session_after=answer.session,
         model=answer.model or run.model,
         input_tokens=answer.input_tokens,
@@ -321,9 +330,5 @@ def _result_of(connection: Connection, view: View, run: AgentRun, text: str) -> 
     card_type = None if parent is None else known_card_type(view, parent.card_type)
     if parent is None or card_type is None:
         raise AssertionError("a re-examination has a parent with a card")
-    items = texts_of(card_type.value_of(parent.card, "watch_for"))
-    examined = read_re_examination(json_object_in(text), actions=card_type.actions, watch_for=items)
-    if isinstance(examined, str):
-        no_card = CheckedCard(card_type=RE_EXAMINATION, result=None, fits=False, misfit=examined)
-        return no_card, f"the answer is malformed: {examined}"
-    return CheckedCard(card_type=RE_EXAMINATION, result=canonical_json(examined), fits=True, misfit=None), None
+    card = re_examination_card(card_type, parent, json_object_in(text))
+    return card, None if card.fits else f"the answer is malformed: {card.misfit}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from backsight.core.agents.card import CardType, seconds_of
 from backsight.core.agents.outcomes import (
@@ -26,7 +27,7 @@ from backsight.core.agents.resolution import (
     resolve,
 )
 from backsight.core.agents.run import AgentRun
-from backsight.core.errors import Refused
+from backsight.core.errors import Invalid, Refused
 from backsight.core.instants import Horizon
 from backsight.services.deployments import deployment_named
 from backsight.store import agents as stored_agents
@@ -97,11 +98,14 @@ def _states_of(view: View, run: AgentRun, card_type: CardType) -> CardStates:
     symbol = str(card_type.value_of(run.card, "symbol")).strip()
     timeframe = seconds_of(card_type.value_of(run.card, "timeframe"))
     answers: list[tuple[Resolution, ...]] = []
-    for interval in walked_intervals(stored_bars.intervals(view.connection, view.owner, symbol)):
+    first_bars = partial(stored_bars.first_bars, view, symbol=symbol, since=_decided_at(run))
+    intervals = walked_intervals(stored_bars.intervals(view.connection, view.owner, symbol))
+    for number, interval in enumerate(intervals):
         expire = bars_to_expire(interval, timeframe)
-        bars = stored_bars.first_bars(
-            view, symbol=symbol, interval_seconds=interval, since=_decided_at(run), limit=expire
-        )
+        bars = first_bars(interval_seconds=interval, limit=expire)
+        longer = (first_bars(interval_seconds=each, limit=1) for each in intervals[number + 1 :])
+        if bars and any(first[0].closes_at <= bars[0].opened_at for first in longer if first):
+            continue  # the series begins too late: longer bars show what happened before it
         states = resolve(levels, bars, decided_at=_decided_at(run), expire_bars=expire)
         if states and states[-1].status == "active":
             reaching = stored_bars.first_reaching(
@@ -185,6 +189,10 @@ def resolve_run(transaction: Transaction, run: AgentRun, *, by: datetime) -> Non
         write_states(transaction, states, recorded_at=by)
 
 
+MOST_R = 1_000_000.0
+"""A settled result beyond it is a slip of the keyboard."""
+
+
 def settle(
     transaction: Transaction, run: AgentRun, *, entry: float, exit_price: float, now: datetime
 ) -> DecisionOutcome:
@@ -193,6 +201,10 @@ def settle(
     (card,) = read_states(connection, run.owner_id, [run], by=now)
     if card.levels is None:
         raise Refused(f"the decision has no levels: {card.states[0].reason}", field="run")
+    outcome_r = card.levels.outcome_r(entry, exit_price)
+    if outcome_r is not None and abs(outcome_r) > MOST_R:
+        message = f"{exit_price:g} is {outcome_r:.1e}R from the entry {entry:g}; check both prices"
+        raise Invalid(message, field="exit")
     former = stored.outcomes_of(connection, run.owner_id, run.id)
     last = state_at(former, now)
     settled = Resolution(
@@ -203,11 +215,17 @@ def settle(
         exit_at=now,
         exit_price=exit_price,
         exit_kind="owner",
-        outcome_r=card.levels.outcome_r(entry, exit_price),
+        outcome_r=outcome_r,
     )
     rows = settled_rows(former, run, settled, recorded_at=now)
     _append(transaction, card, former, rows, recorded_at=now)
     return rows[-1]
+
+
+def why_pending(view: View, card_type: CardType, run: AgentRun) -> str | None:
+    """Why a decision stays pending: there are no bars of its symbol that could decide it; None if there are."""
+    symbol = str(card_type.value_of(run.card, "symbol")).strip()
+    return None if stored_bars.intervals_then(view, symbol) else f"no bars of {symbol} are stored"
 
 
 def mark_of(view: View, card_type: CardType, run: AgentRun, state: DecisionOutcome) -> float | None:

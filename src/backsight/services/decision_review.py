@@ -1,7 +1,9 @@
 """The review of a deployment's previous decisions: cards and ticks in one list, with what became of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from backsight.core.agents.card import CardRole, CardType, direction_of
 from backsight.core.agents.outcomes import DecisionOutcome, state_at
@@ -10,7 +12,7 @@ from backsight.core.agents.run import AgentRun
 from backsight.core.decision import Decision
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
-from backsight.services.card_outcomes import mark_of
+from backsight.services.card_outcomes import mark_of, why_pending
 from backsight.store import agents as stored_agents
 from backsight.store import decisions as stored_decisions
 from backsight.store import outcomes as stored_outcomes
@@ -18,7 +20,9 @@ from backsight.store import trades as stored_trades
 from backsight.store.view import View
 
 READ = 200
-"""Decisions that are read for a review: equal no-ops take one line."""
+"""Ticks, and runs, that are read at once: equal no-ops take one line, so a review may need many."""
+MOST_READ = 500
+"""Decisions that a review looks at."""
 MOST_TRADES = 1_000
 """Closed trades in the tally."""
 
@@ -36,29 +40,58 @@ NOTHING_TO_REVIEW = DecisionReview(decisions=(), tally=tally_of([]))
 
 def review_decisions(view: View, deployment: Deployment, *, limit: int) -> DecisionReview:
     """The last decisions of a deployment; re-examinations are not decisions."""
-    runs = stored_agents.cards(view, deployment.id, limit=READ)
-    ticks = stored_decisions.decisions(
-        view, deployment_id=deployment.id, kind=None, since=None, until=None, before=None, limit=READ
+    newest_first = heapq.merge(
+        _runs(view, deployment), _ticks(view, deployment), key=lambda each: (each.at, each.run_id), reverse=True
     )
+    lines = folded(islice(newest_first, MOST_READ), most=limit)
+    if sum(line.count for line in lines) == MOST_READ:
+        lines[-1] = replace(lines[-1], is_cut=True)
+    return DecisionReview(decisions=tuple(lines), tally=_tally(view, deployment))
+
+
+def _runs(view: View, deployment: Deployment) -> Iterator[ReviewedDecision]:
+    """The runs with a card, newest first, read as far as they are needed."""
     types = {each.name: each for each in stored_agents.card_types(view)}
-    outcomes = stored_outcomes.outcomes_by_run(view, [run.id for run in runs])
-    opened = stored_trades.trades_then(view, {trade_id for tick in ticks for trade_id in tick.opened})
-    decisions = [
-        *(_of_run(view, run, types.get(run.card_type or ""), outcomes.get(run.id, [])) for run in runs),
-        *(_of_tick(tick, opened) for tick in ticks),
-    ]
-    newest_first = sorted(decisions, key=lambda each: (each.at, each.run_id), reverse=True)
-    return DecisionReview(decisions=tuple(folded(newest_first)[:limit]), tally=_tally(view, deployment))
+    before = None
+    while runs := stored_agents.cards(view, deployment.id, limit=READ, before=before):
+        outcomes = stored_outcomes.outcomes_by_run(view, [run.id for run in runs])
+        children = stored_agents.children_by_parent(view, [run.id for run in runs])
+        for run in runs:
+            conviction = latest_conviction(children.get(run.id, []))
+            yield _of_run(view, run, types.get(run.card_type or ""), outcomes.get(run.id, []), conviction)
+        before = (runs[-1].started_at, runs[-1].id)
 
 
-def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequence[DecisionOutcome]) -> ReviewedDecision:
+def _ticks(view: View, deployment: Deployment) -> Iterator[ReviewedDecision]:
+    """The ticks, newest first, read as far as they are needed."""
+    before = None
+    while ticks := stored_decisions.decisions(
+        view, deployment_id=deployment.id, kind=None, since=None, until=None, before=before, limit=READ
+    ):
+        opened = stored_trades.trades_then(view, {trade_id for tick in ticks for trade_id in tick.opened})
+        for tick in ticks:
+            yield _of_tick(tick, opened)
+        before = (ticks[-1].at, ticks[-1].sequence)
+
+
+def _of_run(
+    view: View,
+    run: AgentRun,
+    card_type: CardType | None,
+    rows: Sequence[DecisionOutcome],
+    conviction: tuple[int, str] | None,
+) -> ReviewedDecision:
     def value(role: CardRole) -> str | None:
         given = None if card_type is None else card_type.value_of(run.card, role)
         return str(given) if given else None
 
     state = state_at(rows, view.as_of)
+    reason = None
+    if state is None and card_type is not None:
+        reason = why_pending(view, card_type, run)
+    elif state is not None and (run.fits is False or direction_of(value("direction")) is not None):
+        reason = state.reason
     action = value("direction")
-    conviction = latest_conviction(view, run.id)
     return ReviewedDecision(
         run_id=run.id,
         at=run.started_at,
@@ -69,16 +102,17 @@ def _of_run(view: View, run: AgentRun, card_type: CardType | None, rows: Sequenc
         status="pending" if state is None else state.status,
         outcome_r=None if state is None else state.outcome_r,
         marked_r=None if state is None or card_type is None else mark_of(view, card_type, run, state),
+        reason=reason,
         conviction=None if conviction is None else conviction[0],
         suggested_action=None if conviction is None else conviction[1],
     )
 
 
-def latest_conviction(view: View, run_id: str) -> tuple[int, str] | None:
-    """The score and the advice of the latest re-examination of a run that succeeded."""
-    for child in reversed(stored_agents.children(view, run_id)):
+def latest_conviction(children: Sequence[AgentRun]) -> tuple[int, str] | None:
+    """The score and the advice of the latest re-examination that succeeded, of those of one run, oldest first."""
+    for child in reversed(children):
         score = child.card.get("conviction_score")
-        if child.status == "succeeded" and isinstance(score, int):
+        if child.status == "succeeded" and child.fits and isinstance(score, int):
             return score, str(child.card.get("suggested_action", ""))
     return None
 

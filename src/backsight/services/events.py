@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from backsight.core.events import (
     COARSEST_SECONDS,
@@ -84,24 +84,29 @@ def _notional(view: View, trade: Trade) -> float | None:
 
 
 def past_moves(view: View, kind: str, symbol: str) -> tuple[list[float], str | None]:
-    """The moves of a symbol's price in the four hours after past events of a kind, and why there may be none."""
-    lengths = stored_bars.intervals(view.connection, view.owner, symbol)
+    """The moves of a symbol's price in the four hours after past events of a kind, and why there may be none.
+
+    Events of one instant have one move: a calendar lists the figures of one print (monthly, yearly, core) one by one.
+    """
+    lengths = stored_bars.intervals_then(view, symbol)
     fine = sorted(each for each in lengths if each <= COARSEST_SECONDS)
     if not lengths:
         return [], f"no bars of {symbol} are stored; import_bars imports them"
     if not fine:
         return [], f"bars of at most an hour are needed; those of {symbol} are of {min(lengths) // 3_600} hours"
     past = stored.past_events(view, kind=kind, until=view.as_of - MOVE_AFTER)
-    moves = [_move(view, symbol, fine, event) for event in past if concerns(event, symbol)]
+    instants = sorted({event.scheduled_at for event in past if concerns(event, symbol)})  # one print, several figures
+    if not instants:
+        return [], f"no past event of the kind {kind} that concerns {symbol} is known; import_events imports them"
+    moves = [_move(view, symbol, fine, at) for at in instants]
     return [move for move in moves if move is not None], None
 
 
-def _move(view: View, symbol: str, lengths: Sequence[int], event: MarketEvent) -> float | None:
-    """The move from an event to four hours after, as a share; None if bars are missing at either instant."""
+def _move(view: View, symbol: str, lengths: Sequence[int], at: datetime) -> float | None:
+    """The move from an instant to four hours after, as a share; None if bars are missing at either end."""
     for seconds in lengths:
         first, last = (
-            stored_bars.close_at(view, symbol=symbol, interval_seconds=seconds, at=at)
-            for at in (event.scheduled_at, event.scheduled_at + MOVE_AFTER)
+            stored_bars.close_at(view, symbol=symbol, interval_seconds=seconds, at=end) for end in (at, at + MOVE_AFTER)
         )
         if first and last is not None:
             return last / first - 1.0

@@ -18,12 +18,14 @@ from backsight.core.facts import (
     fold,
     is_stale,
     select_facts,
+    traces_of,
 )
 from backsight.core.ids import derive_id
 from backsight.services.context import Context
 from backsight.services.deployments import deployments_at
 from backsight.services.id_prefixes import whole_id
 from backsight.store import facts as stored
+from backsight.store.agents import runs_with
 from backsight.store.decisions import SEGMENTS
 from backsight.store.strategies import is_saved
 from backsight.store.transaction import Transaction
@@ -165,7 +167,9 @@ def fact_named(transaction: Transaction, ctx: Context, fact_id: str) -> Fact:
         connection, ctx.owner, whole_id(connection, ctx.owner, stored.USER_FACTS, fact_id, field="fact_id")
     )
     if known is None:
-        raise NotFound(f"no fact has the id {fact_id[:40]!r}; list_facts shows the ids", field="fact_id")
+        raise NotFound(
+            f"no fact has the id {fact_id[:40]!r}; list_facts and facts://profile show the ids", field="fact_id"
+        )
     if known.erased_at is not None:
         raise Conflict("the text of this fact was erased; add it anew", field="fact_id")
     return known
@@ -179,14 +183,17 @@ def refuse_duplicate(transaction: Transaction, ctx: Context, fact: Fact) -> None
             raise Conflict(f"the fact {each.id[:8]} says the same; restore or edit that one", field="fact")
 
 
-def erase(transaction: Transaction, ctx: Context, fact: Fact) -> int:
-    """Remove the text of a fact, its former versions, and the stored prompts that contain it; the number of prompts.
+def erase(transaction: Transaction, ctx: Context, fact: Fact) -> tuple[int, int]:
+    """Remove the text of a fact, its former versions, and the stored prompts that contain it.
 
+    Returns the number of these prompts, and of the recorded runs that contain the text: a run is never changed.
     The row stays without text and salt. The audit chain has a hash of the text that nobody can match without the salt.
     """
     connection = transaction.connection
     stored.overwrite_deleted(connection)
-    texts = [text for text in (fact.fact, *stored.former_texts(connection, ctx.owner, fact.id)) if text]
+    versions = [text for text in (fact.fact, *stored.former_texts(connection, ctx.owner, fact.id)) if text]
+    texts = set[str]().union(*map(traces_of, versions))
+    runs = runs_with(connection, ctx.owner, texts)
     prompts = stored.prompts_with(connection, ctx.owner, texts)
     transaction.remove_old(SEGMENTS, ctx.owner, prompts, before=ctx.now)
     revise(
@@ -201,7 +208,7 @@ def erase(transaction: Transaction, ctx: Context, fact: Fact) -> int:
         erased_at=ctx.now,
     )
     transaction.erase_versions(stored.USER_FACTS, fact)
-    return len(prompts)
+    return len(prompts), runs
 
 
 # Chat sessions

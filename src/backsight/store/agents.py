@@ -91,6 +91,21 @@ def children(view: View, parent_id: str) -> list[AgentRun]:
     return sorted((each.at(view.as_of) for each in rows), key=lambda each: (each.started_at, each.id))
 
 
+def children_by_parent(view: View, parent_ids: Collection[str]) -> dict[str, list[AgentRun]]:
+    """The runs that re-examine some runs, oldest first, by the id of the run that they examine."""
+    by_parent: dict[str, list[AgentRun]] = {}
+    for batch in in_batches(parent_ids):
+        for row in fetch(view.connection, RUNS, known(RUNS, view.owner, view.horizon, partial(_has_parent, batch))):
+            by_parent.setdefault(row.parent_id or "", []).append(row.at(view.as_of))
+    for rows in by_parent.values():
+        rows.sort(key=lambda each: (each.started_at, each.id))
+    return by_parent
+
+
+def _has_parent(ids: list[str], c: Columns) -> list[ColumnElement[bool]]:
+    return [c.parent_id.in_(ids)]
+
+
 def cards(view: View, deployment_id: str, *, limit: int, before: tuple[datetime, str] | None = None) -> list[AgentRun]:
     """The last runs of a deployment that succeeded with a result card, newest first, without re-examinations."""
 
@@ -175,6 +190,13 @@ def runs_between(
         _R.started_at < until,
     )
     return fetch(connection, RUNS, owned(RUNS, owner, *where).order_by(_R.started_at, _R.id))
+
+
+def runs_with(connection: Connection, owner: str, texts: Collection[str]) -> int:
+    """How many runs contain one of the texts in what was asked, answered or concluded."""
+    columns = (_R.prompt, _R.output, _R.transcript, _R.result)
+    rows = connection.execute(select(*columns).where(_R.owner_id == owner).execution_options(yield_per=100))
+    return sum(any(text in (cell or "") for cell in row for text in texts) for row in rows)
 
 
 def card_types(view: View) -> list[CardType]:

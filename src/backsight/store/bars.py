@@ -117,6 +117,12 @@ def intervals(connection: Connection, owner: str, symbol: str) -> tuple[int, ...
     )
 
 
+def intervals_then(view: View, symbol: str) -> tuple[int, ...]:
+    """The intervals of a symbol's bars of which one was known at a horizon, shortest first."""
+    counts = dict.fromkeys(intervals(view.connection, view.owner, symbol), 1)
+    return tuple(sorted(last_bars(view, symbol=symbol, counts=counts))) if counts else ()
+
+
 def last_bars(view: View, *, symbol: str, counts: Mapping[int, int]) -> dict[int, list[Bar]]:
     """The last bars of a symbol that were closed at a horizon, oldest first; `counts` has the number by interval."""
     connection, owner, as_of = view.connection, view.owner, view.as_of

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, desc
 
 from backsight.core.events import MarketEvent
 from backsight.store.mapping import noun
@@ -31,6 +31,15 @@ def events_between(view: View, *, since: datetime, until: datetime) -> list[Mark
         MARKET_EVENTS, view.owner, view.horizon, lambda c: [c.scheduled_at > since, c.scheduled_at <= until]
     )
     return _in_order(fetch(view.connection, MARKET_EVENTS, statement))
+
+
+def last_event_at(view: View, *, until: datetime) -> datetime | None:
+    """When the last event until an instant was scheduled; None if none was known."""
+    statement = known(
+        MARKET_EVENTS, view.owner, view.horizon, lambda c: [c.scheduled_at <= until, c.cancelled.is_(False)]
+    )
+    last = fetch(view.connection, MARKET_EVENTS, statement.order_by(desc("scheduled_at")).limit(1))
+    return last[0].scheduled_at if last else None
 
 
 def past_events(view: View, *, kind: str, until: datetime) -> list[MarketEvent]:

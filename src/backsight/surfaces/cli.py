@@ -3,11 +3,14 @@
 import gc
 import json
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -201,14 +204,17 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
     try:
         detail, own_arguments = split_detail(operation, arguments, default="full" if as_json else "brief")
         reading = operation.kind == "query"
+        shown = ShownText()
         with memory_of(ctx, actor="cli", create=not reading) as memory, ExitStack() as bars:
             memory.progress = _lazy_progress(bars)
             LOG.info("%s begins", operation.name)
             if "wait_seconds" in operation.arguments.model_fields and isinstance(own_arguments, dict):
                 own_arguments = {"wait_seconds": LONGEST_WAIT, **own_arguments}
                 memory.progress = lambda _part, _done, _total: None
-                memory.on_text = None if as_json else _show_text
+                memory.on_text = None if as_json else shown
+                bars.enter_context(ended_by_signals())
             answer = memory.run(operation, own_arguments)
+            shown.end()
             LOG.info("%s ends", operation.name)
             note = _note_on_owners(memory) if reading else ""
     except BacksightError as error:
@@ -228,13 +234,44 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         sys.exit(FAILED_CHECK)
 
 
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """End on SIGTERM and SIGHUP as on Ctrl-C: the run of an agent in progress is cancelled, and its program ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+    former = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
 LONGEST_WAIT = 7_200.0
 """Seconds that the program waits for a run that it started."""
 
 
-def _show_text(text: str) -> None:
-    click.echo(text, nl=False)
-    sys.stdout.flush()
+class ShownText:
+    """Shows a text piece by piece, as an agent writes it, and ends its last line."""
+
+    def __init__(self) -> None:
+        self.is_empty = True
+
+    def __call__(self, text: str) -> None:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+        self.is_empty = False
+
+    def end(self) -> None:
+        if not self.is_empty:
+            click.echo()
+        self.is_empty = True
 
 
 @click.command()
@@ -245,15 +282,19 @@ def chat(ctx: click.Context, name: str) -> None:
 
     An empty line, Ctrl-D or Ctrl-C ends the conversation.
     """
-    with memory_of(ctx, actor="cli") as memory:
+    with memory_of(ctx, actor="cli") as memory, ended_by_signals():
         status = memory.session_status(deployment=name)
         click.echo(f"{status.deployment}: {status.message}", err=True)
-        memory.on_text = _show_text
+        memory.on_text = shown = ShownText()
         while text := _next_message():
-            answer = memory.chat_with_agent(
-                deployment=name, text=text, patience_seconds=60.0, wait_seconds=LONGEST_WAIT
-            )
-            click.echo()
+            try:
+                answer = memory.chat_with_agent(
+                    deployment=name, text=text, patience_seconds=60.0, wait_seconds=LONGEST_WAIT
+                )
+            except BacksightError as error:  # the next message may do better
+                click.echo(str(error), err=True)
+                continue
+            shown.end()
             if answer.run.status != "succeeded" or answer.run.note:
                 click.echo(answer.message, err=True)
 

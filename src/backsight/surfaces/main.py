@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -149,7 +150,7 @@ def mcp(
                 click.echo(ON_TERMINAL, err=True)
             caller = surface.caller_over_stdio(memory, audience, key=settings_from_environment().key)
             for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, _end_at_once)
+                signal.signal(number, partial(_end_at_once, memory))
             surface.serve_stdio(caller, audience, tools=chosen)
             return
         from backsight.surfaces.http_server import HttpOptions, base_url, listen, mcp_application, run_http
@@ -161,8 +162,12 @@ def mcp(
         run_http(app, listener)
 
 
-def _end_at_once(number: int, _frame: FrameType | None) -> NoReturn:
-    """End without waiting for the thread that reads standard input; a command in progress is whole or rolled back."""
+def _end_at_once(memory: "Memory", number: int, _frame: FrameType | None) -> NoReturn:
+    """End without waiting for the thread that reads standard input; a command in progress is whole or rolled back.
+
+    The runs of agents are cancelled first, because their programs would go on.
+    """
+    memory.in_progress.stop()
     os._exit(130 if number == signal.SIGINT else 0)
 
 

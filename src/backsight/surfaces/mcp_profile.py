@@ -1,6 +1,9 @@
 """What a coach is told about the owner over MCP: as the resource `facts://profile` and before the prompt `coach`."""
 
-from backsight.core.facts import facts_section
+from collections.abc import Sequence
+
+from backsight.answers.values import short_id
+from backsight.core.facts import Fact, facts_section
 from backsight.core.prompts.chat import chat_segments
 from backsight.memory import Memory
 from backsight.services.facts import facts_for_session
@@ -12,7 +15,7 @@ def profile_text(memory: Memory) -> str:
     """The facts that this session is shown."""
     context, session = _session(memory)
     facts = facts_for_session(context, strategy=None, session=session)
-    return facts_section(facts) or NO_FACTS
+    return "\n\n".join(filter(None, (facts_section(facts) or NO_FACTS, _ids(facts))))
 
 
 def coach_preamble(memory: Memory) -> str:
@@ -20,7 +23,13 @@ def coach_preamble(memory: Memory) -> str:
     context, session = _session(memory)
     facts = facts_for_session(context, strategy=None, session=session)
     segments = chat_segments(persona=None, tier=None, facts=facts, mode="coach", focus=None)
-    return "\n\n".join(segment.text for segment in segments)
+    return "\n\n".join([*(segment.text for segment in segments), *filter(None, [_ids(facts)])])
+
+
+def _ids(facts: Sequence[Fact]) -> str:
+    """What a coach needs to forget a fact; empty without facts."""
+    ids = ", ".join(short_id(fact.id) for fact in facts)
+    return f"The ids of these facts for forget, in their order: {ids}." if facts else ""
 
 
 def _session(memory: Memory) -> tuple[Memory, str | None]:

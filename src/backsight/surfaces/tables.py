@@ -54,7 +54,7 @@ def show_part(to: Console, part: Part) -> None:
             _print_table(to, columns, _on_the_point(columns, [[cell.text for cell in row] for row in rows]))
         case ValueList(_, cells):
             _print_values(to, {label: cell.text for label, cell in cells.items()})
-        case Text():
+        case Text(for_models=False):
             _print_text(to, part)
         case FileText(text):
             to.out(text, highlight=False)

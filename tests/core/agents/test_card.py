@@ -52,6 +52,21 @@ def test_a_number_that_is_not_finite_is_refused_wherever_it_is(value: Any) -> No
         checked_result({"entry": value})
 
 
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ({"symbol": "BTC\ud800"}, "result.symbol: contains a NUL or half a surrogate pair"),
+        ({"watch_for": ["a", "b\0"]}, "result.watch_for.1: contains a NUL"),
+        ({"x\ud800": 1}, r"result.x.ud800: contains a NUL or half"),
+        ({"entry": 10**400}, "result.entry: is beyond every finite number"),
+        ({"summary": "x" * 100_000}, "result: has 100,014 characters as JSON; give at most 100,000"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_by_its_field(result: dict[str, Any], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        checked_result(result)
+
+
 def test_a_result_that_is_nested_too_deeply_is_refused() -> None:
     nested: dict[str, Any] = {}
     for _ in range(50):

@@ -24,6 +24,9 @@ from backsight.core.text.untrusted_text import shorten
 PROGRAM = "claude"
 MOST_OUTPUT = 10_000_000
 """Bytes that are read of an answer."""
+MOST_AT_ONCE = 1_000_000
+LONGEST_SESSION = 250
+"""Characters of the id of a session."""
 PAUSE = 0.05
 """Seconds between looks at the program."""
 GRACE = 2.0
@@ -83,7 +86,7 @@ class _Reader(Thread):
 
     def run(self) -> None:
         with suppress(ValueError, OSError):  # the stream was closed because the process was killed
-            for line in self.stream:
+            while line := self.stream.readline(MOST_AT_ONCE):  # a line may have no end
                 self.size += len(line)
                 if self.size <= MOST_OUTPUT:
                     self.lines.append(line)
@@ -178,17 +181,21 @@ def _read(code: int, out: str, err: str, *, session: str | None) -> AgentAnswer:
         if not out.strip():
             why = f": {shorten(err, most=200, tokens=100)}" if err.strip() else ""
             raise AgentFailed(f"the agent answered nothing (exit {code}){why}")
+        if any(_parsed(line) for line in out.splitlines()):
+            raise AgentFailed(f"the agent ended before its result (exit {code}); run it again")
         raise AgentFailed(f"the agent did not answer with JSON (exit {code}): {shorten(out, most=200, tokens=100)}")
     text = result.get("result")
     if result.get("is_error") or code != 0:
-        why = text if isinstance(text, str) and text.strip() else err or str(result.get("subtype", "no reason given"))
+        errors = result.get("errors")
+        why = text if isinstance(text, str) and text.strip() else err
+        why = why or (json.dumps(errors) if errors else str(result.get("subtype", "no reason given")))
         raise AgentFailed(f"the agent failed (exit {code}): {shorten(why, most=300, tokens=150)}")
     if not isinstance(text, str) or not text.strip():
         raise AgentFailed("the agent answered with an empty result")
     usage = result.get("usage")
     return AgentAnswer(
         text=text,
-        session=_text(result.get("session_id")),
+        session=_session(result.get("session_id")),
         model=_model_of(result),
         input_tokens=_count(usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
         output_tokens=_count(usage, "output_tokens"),
@@ -217,6 +224,12 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _session(value: object) -> str | None:
+    """The id of a session; None for one that could be neither stored nor passed on."""
+    text = _text(value)
+    return text if text is not None and len(text) <= LONGEST_SESSION and text.isprintable() else None
+
+
 def _model_of(result: Mapping[str, Any]) -> str | None:
     usage = result.get("modelUsage")
     return next(iter(usage), None) if isinstance(usage, dict) else _text(result.get("model"))
@@ -225,7 +238,7 @@ def _model_of(result: Mapping[str, Any]) -> str | None:
 def _count(usage: object, *names: str) -> int | None:
     if not isinstance(usage, dict):
         return None
-    counts = [usage[name] for name in names if isinstance(usage.get(name), int)]
+    counts = [count for name in names if isinstance(count := usage.get(name), int) and count >= 0]
     return sum(counts) if counts else None
 
 

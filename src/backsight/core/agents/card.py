@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from backsight.core.errors import Conflict, Invalid, did_you_mean
+from backsight.core.ids import canonical_json
 from backsight.core.portfolio import Direction
 
 FieldType = Literal["text", "number", "flag", "list"]
@@ -22,6 +23,8 @@ TYPE_OF_ROLE: Mapping[CardRole, FieldType] = {
     **dict.fromkeys(("entry", "target", "stop", "confidence"), "number"),
     "watch_for": "list",
 }
+RE_EXAMINATION = "re_examination"
+"""The name of the card type of the answers of re-examinations."""
 MOST_FIELDS = 50
 LONGEST_RESULT = 100_000
 """Characters of a result as JSON."""
@@ -29,6 +32,9 @@ LONGEST_ACTION = 20
 DEEPEST = 20
 """Levels of nested values in a result."""
 LONG, SHORT = frozenset({"long", "buy", "bullish"}), frozenset({"short", "sell", "bearish"})
+MOST_BITS = 1_023
+"""Of a whole number, so that it is a finite number as a float as well."""
+SURROGATE = re.compile("[\ud800-\udfff]")
 FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]{0,49}")
 ACTION = re.compile(rf"[A-Z][A-Z_]{{0,{LONGEST_ACTION - 1}}}")
 TIMEFRAME = re.compile(r"(?:(\d{1,4})\s*([smhdw])|([smhdw])(\d{1,4}))", re.IGNORECASE)
@@ -121,7 +127,7 @@ SHIPPED = tuple(each.name for each in shipped_types(""))
 
 def checked_type(card_type: CardType) -> CardType:
     """A card type whose definition makes sense; `Invalid` names the field that does not."""
-    if card_type.name in SHIPPED:
+    if card_type.name in (*SHIPPED, RE_EXAMINATION):
         raise Conflict(f"{card_type.name!r} is a shipped card type; choose another name", field="name")
     if not card_type.fields:
         raise Invalid("a card type without fields; give at least one", field="fields")
@@ -154,14 +160,29 @@ def checked_type(card_type: CardType) -> CardType:
 
 
 def checked_result(result: Mapping[str, Any], *, field: str = "result") -> Mapping[str, Any]:
-    """A result that can be stored: no number that is not finite, not nested too deeply."""
+    """A result that can be stored: finite numbers, valid Unicode, not nested too deeply, not too long."""
     for path, value, depth in _values(result, (), 0):
         if depth > DEEPEST:
             raise Invalid(f"{'.'.join(path[:3])}… is nested too deeply; give a flat object", field=field)
-        if isinstance(value, float) and not math.isfinite(value):
-            name = ".".join((field, *path))
-            raise Invalid(f"{value} is not a finite number; give one, or leave it out if it is not known", field=name)
+        wrong = _unstorable(value) or _unstorable("".join(path[-1:]))
+        if wrong:
+            name = ".".join((field, *path)).encode("ascii", "backslashreplace").decode()[:200]
+            raise Invalid(wrong, field=name)
+    length = len(canonical_json(result))
+    if length > LONGEST_RESULT:
+        raise Invalid(f"has {length:,} characters as JSON; give at most {LONGEST_RESULT:,}", field=field)
     return result
+
+
+def _unstorable(value: Any) -> str | None:
+    """Why a value of a result cannot be stored; None if it can."""
+    if isinstance(value, str) and ("\0" in value or SURROGATE.search(value)):
+        return "contains a NUL or half a surrogate pair; give valid text"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value} is not a finite number; give one, or leave it out if it is not known"
+    if isinstance(value, int) and value.bit_length() >= MOST_BITS:
+        return "is beyond every finite number; give one, or leave it out if it is not known"
+    return None
 
 
 def _values(value: Any, path: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], Any, int]]:

@@ -21,6 +21,7 @@ SHORTHANDS = {
     "@daily": "0 0 * * *",
     "@weekly": "0 0 * * 0",
     "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
 }
 LONGEST_WAIT = timedelta(days=366 * 8 + 3)
 """A 29 February is at most eight years away."""
@@ -108,6 +109,8 @@ def _values(text: str, name: str, low: int, high: int, words: Mapping[str, int],
             start, dash, end = span.partition("-")
             first = _number(start, name, words, field=field)
             last = _number(end, name, words, field=field) if dash else high if slash else first
+            if dash and words is DAYS and last == 0 < first:
+                last = high  # a week that is counted from Monday ends on a Sunday, as in mon-sun
         if not (low <= first <= last <= high):
             raise Invalid(f"the {name} {part!r} is not within {low} to {high}", field=field)
         values.update(range(first, last + 1, step))

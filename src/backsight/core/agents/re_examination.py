@@ -12,8 +12,6 @@ from backsight.core.ids import canonical_json
 from backsight.core.instants import format_instant
 from backsight.core.text.untrusted_text import quote, shorten
 
-RE_EXAMINATION = "re_examination"
-"""The name of the card type of the answers."""
 WatchVerdict = Literal["played_out", "failed", "pending"]
 VERDICTS: tuple[WatchVerdict, ...] = get_args(WatchVerdict)
 LONGEST_NOTES = 500

@@ -1,6 +1,6 @@
 """The review of previous decisions: one short line each, equal no-ops folded, and how often they were right."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -9,6 +9,8 @@ from backsight.core.quantiles import jeffreys
 from backsight.core.text.untrusted_text import shorten
 
 SUMMARY, SUMMARY_TOKENS = 60, 24
+WORD = 40
+"""Characters of a symbol or an action, which are as the agent wrote them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class ReviewedDecision:
     """The result in R, if the decision is resolved."""
     marked_r: float | None = None
     """The result so far of an active decision."""
+    reason: str | None = None
+    """Why a decision for a position, or one that does not fit its card type, has no result."""
     conviction: int | None = None
     """The score of the latest re-examination."""
     suggested_action: str | None = None
@@ -34,6 +38,8 @@ class ReviewedDecision:
     """How many consecutive equal decisions without a position the line stands for."""
     first_at: datetime | None = None
     """When the first of them was made, if there are several."""
+    is_cut: bool = False
+    """Whether there may be more of them: no earlier decision was looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +81,18 @@ def tally_of(outcomes: Iterable[float]) -> DecisionTally:
     return DecisionTally(resolved=len(results), won=won, mean_r=mean, hit_rate=rate, low=low, high=high)
 
 
-def folded(decisions: Sequence[ReviewedDecision]) -> list[ReviewedDecision]:
-    """Decisions, newest first, with consecutive equal ones that take no position as one line with their number."""
+def folded(decisions: Iterable[ReviewedDecision], *, most: int) -> list[ReviewedDecision]:
+    """The first lines of decisions, newest first; consecutive equal ones that take no position are one line.
+
+    No more decisions are taken from the iterable than the lines need.
+    """
     lines: list[ReviewedDecision] = []
     for decision in decisions:
         last = lines[-1] if lines else None
         if last is not None and _is_repeat(last, decision):
             lines[-1] = replace(last, count=last.count + 1, first_at=decision.at)
+        elif len(lines) == most:
+            break
         else:
             lines.append(decision)
     return lines
@@ -107,9 +118,11 @@ def ago(at: datetime, now: datetime) -> str:
 
 def line_of(decision: ReviewedDecision, *, now: datetime) -> str:
     """A decision in one line, like `2d ago · WAIT · range unresolved`."""
-    times = f"{decision.action} ×{decision.count}" if decision.count > 1 else decision.action
+    action = shorten(decision.action, most=WORD, tokens=WORD)
+    times = f"{action} ×{decision.count}{' or more' if decision.is_cut else ''}" if decision.count > 1 else action
+    symbol = shorten(decision.symbol or "", most=WORD, tokens=WORD)
     summary = shorten(decision.summary or "", most=SUMMARY, tokens=SUMMARY_TOKENS)
-    parts = [ago(decision.at, now), decision.symbol, times, summary, _became(decision)]
+    parts = [ago(decision.at, now), symbol, times, summary, _became(decision)]
     if decision.conviction is not None:
         advice = f" {decision.suggested_action}" if decision.suggested_action else ""
         parts.append(f"conviction {decision.conviction}{advice}")
@@ -124,7 +137,9 @@ def _became(decision: ReviewedDecision) -> str:
             return "open" if decision.marked_r is None else f"open at {decision.marked_r:+.2f}R"
         case "expired":
             return "never filled"
-        case "pending":
+        case "pending" if not decision.reason:
             return "not filled yet"
-        case "not_applicable" | None:
+        case "pending" | "not_applicable" if decision.reason:
+            return shorten(f"not judged: {decision.reason}", most=SUMMARY, tokens=SUMMARY_TOKENS)
+        case "pending" | "not_applicable" | None:
             return ""

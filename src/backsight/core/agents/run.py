@@ -59,6 +59,14 @@ class AgentRun:
     recorded_at: datetime
 
     @property
+    def ending(self) -> str:
+        """How the run ended, in sentences."""
+        status = self.status.capitalize()
+        if self.error:
+            return f"{status}: {self.error}."
+        return f"{status}. The result does not fit {self.card_type}: {self.misfit}." if self.misfit else f"{status}."
+
+    @property
     def card(self) -> Mapping[str, Any]:
         """The result by field; empty if there is none."""
         value = None if self.result is None else json.loads(self.result)
