@@ -76,7 +76,7 @@ def test_a_demo_that_exists_is_shown_as_it_is(folder: Path) -> None:
     store = folder / "backsight-demo" / "store.db"
     content = store.read_bytes()
     screen = run_demo(folder, *SHORT, "--seed", "8")
-    assert screen.startswith("The demo of backsight-demo as it is")
+    assert screen.startswith("backsight-demo has a demo already, shown as it is.")
     assert "rm -r backsight-demo" in screen
     assert store.read_bytes() == content
     described = json.loads(run_demo(folder, *SHORT, "--json"))

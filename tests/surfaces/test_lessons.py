@@ -32,7 +32,7 @@ def printed(memory: Memory, name: str, *, terminal: bool = False, **arguments: A
 def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) -> None:
     dry = printed(memory, "reflect", **DEPLOYMENT, dry_run=True)
     assert dry.startswith(
-        "would be written: 1 lesson from 24 closed trades\nregime fit: ranging markets: -1.11 ± 0.59R"
+        "Would be written: 1 lesson from 24 closed trades\nregime fit: ranging markets: -1.11 ± 0.59R"
     )
     reflection = printed(memory, "reflect", **DEPLOYMENT)
     for words in (
@@ -46,7 +46,9 @@ def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) ->
 
 
 def test_lessons_are_printed_before_and_after_the_first_reflection(memory: Memory) -> None:
-    assert printed(memory, "active_lessons", **DEPLOYMENT) == "manual:Fade had no lessons at that time.\n"
+    assert printed(memory, "active_lessons", **DEPLOYMENT) == (
+        "manual:Fade has no lessons: nothing was reflected on yet; reflect does so.\n"
+    )
     listed = printed(memory, "list_lessons", **DEPLOYMENT)
     assert listed.startswith(
         "No lessons were known at that time.\nwatched, live: A reflection now would prove: ranging"

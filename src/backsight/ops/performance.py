@@ -230,9 +230,9 @@ def _recent_trades(view: View, deployments: Sequence[Deployment]) -> tuple[Trade
 
 def _lessons(view: View, deployments: Sequence[Deployment], *, is_past: bool) -> tuple[NoteView, ...]:
     """The lessons in force; those of a deployment whose memory is withheld today are left out."""
-    from backsight.services.holdout import withholds_memory
+    from backsight.services.holdout import withholds_from_queries
 
-    readable = [each for each in deployments if is_past or not withholds_memory(each, view.as_of)]
+    readable = [each for each in deployments if is_past or not withholds_from_queries(view, each)]
     notes = [stored_notes.active_note(view, each.id) for each in readable]
     return tuple(note for note in notes if note is not None)
 

@@ -4,9 +4,11 @@ import gc
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from backsight.services.context import Progress
 
 DIRECT = {
-    "status": ("status", "See which store is open, what it holds, and whether it was verified."),
+    "status": ("status", "See which store is open and what it holds: trades, decisions, documents, the audit head."),
     "deployments": ("get_my_deployments", "List the deployments with their results."),
     "doctor": ("doctor", "Derive every memory again from the episodes and compare it with the stored rows."),
 }
@@ -218,6 +220,8 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         sys.exit(1)
     if note:
         click.echo(note, err=True)
+    if operation.name == "status" and not as_json:
+        click.echo(f"Store {without_driver(memory.database.name)}")
     if as_json:
         click.echo(json.dumps(_content(operation, answer, detail), ensure_ascii=False, indent=2))
     else:
@@ -289,12 +293,19 @@ def _content(operation: "Operation", answer: object, detail: "Detail") -> Any:
     return brief_of(answer).as_json()
 
 
+BARS_AFTER = 0.5
+"""Seconds of an operation after which its progress is shown; the bars of short work would only flicker."""
+
+
 def _lazy_progress(bars: ExitStack) -> "Progress":
-    """A progress bar that is imported at the first report, since few operations report progress."""
+    """Progress bars that are imported and shown once an operation has taken a while."""
     opened: list[Progress] = []
+    start = time.monotonic()
 
     def report(part: str, done: int, total: int) -> None:
         if not opened:
+            if time.monotonic() - start < BARS_AFTER:
+                return
             from backsight.surfaces.progress import progress_bar
 
             opened.append(bars.enter_context(progress_bar()))
@@ -315,12 +326,21 @@ def memory_of(ctx: click.Context, *, actor: str, create: bool = True) -> "Memory
     if not create:
         from backsight.store.database import require_store
 
-        require_store(settings.url)
+        require_store(settings.url, hint=hint_at_demo())
     LOG.info("store %s, owner %s, actor %s", without_password(settings.url), settings.owner, actor)
     opening: Callable[..., Memory] = ctx.obj or open_memory
     memory = opening(settings=settings)
     collect_garbage_from_now_on()
     return memory
+
+
+DEMO_STORE = Path("backsight-demo", "store.db")
+"""Where `backsight demo` keeps its store, from the folder in which it was started."""
+
+
+def hint_at_demo() -> str:
+    """Where the store of a demonstration of the current folder is; empty if there is none."""
+    return f"the demo of this folder is at sqlite:///{DEMO_STORE}" if DEMO_STORE.exists() else ""
 
 
 def without_password(url: str) -> str:
@@ -333,6 +353,16 @@ def without_password(url: str) -> str:
     credentials, at, place = rest.rpartition("@")
     user, colon, _ = credentials.partition(":")
     return f"{scheme}{mark}{user}:…{at}{place}" if colon else url
+
+
+def without_driver(url: str) -> str:
+    """A database URL as one types it.
+
+    >>> without_driver("sqlite+pysqlite:///agent.db"), without_driver("postgresql+psycopg://ana:***@host/name")
+    ('sqlite:///agent.db', 'postgresql://ana:***@host/name')
+    """
+    scheme, mark, rest = url.partition("://")
+    return scheme.partition("+")[0] + mark + rest
 
 
 def collect_garbage_from_now_on() -> None:

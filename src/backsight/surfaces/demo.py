@@ -93,7 +93,7 @@ def show_demo(*, seed: int, days: int, folder: Path) -> Iterator[Memory]:
     made = fill_folder(place, seed=seed, days=days)
     with place.open() as memory:
         if made is None:
-            to.print(f"The demo of {place.path} as it is; to make a new one, remove it first: {place.removal}")
+            to.print(f"{place.path} has a demo already, shown as it is. To make a new one, remove it: {place.removal}")
         else:
             show_result(memory, made.result, deployment=demo.DEPLOYMENT, seconds=made.seconds)
         last = memory.list_decisions(deployment=demo.DEPLOYMENT, limit=1).decisions[0].at
