@@ -40,6 +40,8 @@ def test_the_demo_prints_a_run_a_recall_a_prompt_and_the_audit(folder: Path) -> 
     for text in (
         "equity   ▂",
         "155 ticks in",
+        " USD (",
+        "lessons  no reflection yet",
         "Q   Sim   Rec  Conf   Aff",
         "## What usually happens here",
         "tokens are memory",

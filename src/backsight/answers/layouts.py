@@ -947,7 +947,17 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("reflection {reflection.came}: {reflection.reason}"),
     ),
     "OpenedTick": (*PROMPT, Line("decision id {decision_id}")),
-    "ContextPreview": PROMPT,
+    "ContextPreview": (
+        PROMPT[0],
+        Line(
+            lambda answer: (
+                "It is a holdout day: memory_arm=shown previews the prompt of the other days."
+                if answer.memory_arm == "withheld"
+                else ""
+            )
+        ),
+        *PROMPT[1:],
+    ),
     "RecentActivity": (
         Line(lambda answer: "Recent activity:" if answer.text else "No recent activity."),
         Body("text"),

@@ -5,7 +5,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -162,7 +162,7 @@ def operation_command(operation: "Operation", *, name: str | None = None) -> cli
     if not required and "deployment" in properties:
         bare = "deployment"
     if "detail" not in properties:
-        parameters.append(click.Option(["--detail"], metavar="brief|full", help=DETAIL_HELP))
+        parameters.append(detail_option())
     parameters.append(click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP))
 
     @click.pass_context
@@ -183,6 +183,12 @@ def operation_command(operation: "Operation", *, name: str | None = None) -> cli
     )
 
 
+def detail_option() -> click.Option:
+    """The option for how much of an answer is shown."""
+    names = ("brief", "full")
+    return click.Option(["--detail"], metavar="|".join(names), help=DETAIL_HELP, shell_complete=completed_from(names))
+
+
 def _option(name: str, argument: Schema, schema: Schema, *, required: bool) -> click.Option:
     """The option of an argument; a boolean has a flag for each of its values."""
     words, text = name.replace("_", "-"), _help(argument, schema, required=required)
@@ -193,7 +199,13 @@ def _option(name: str, argument: Schema, schema: Schema, *, required: bool) -> c
         multiple="array" in types_of(argument, schema),
         help=text,
         metavar=_metavar(argument, schema),
+        shell_complete=completed_from(_choices(argument, schema)),
     )
+
+
+def completed_from(choices: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """A completion by choices for the shell; the operation refuses other values, so that it names the remedy."""
+    return lambda _ctx, _parameter, typed_text: [each for each in choices if each.startswith(typed_text)]
 
 
 def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:

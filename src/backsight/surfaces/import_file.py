@@ -12,7 +12,7 @@ import click
 
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Mode
-from backsight.surfaces.cli import DETAIL_HELP, JSON_HELP, carry_out
+from backsight.surfaces.cli import JSON_HELP, carry_out, completed_from, detail_option
 
 if TYPE_CHECKING:
     from backsight.importers.formats import FileFormat
@@ -26,18 +26,28 @@ def file_command() -> click.Command:
     """The command that imports a file of any format."""
     from backsight.importers.registry import FORMATS
 
-    names = ", ".join(each.name for each in FORMATS)
+    names = [each.name for each in FORMATS]
     return click.Command(
         "import",
         params=[
             click.Argument(["path"], metavar="FILE"),
-            click.Option(["--format", "format_name"], metavar="NAME", help=f"One of {names}."),
-            click.Option(["--mode"], metavar="|".join(MODES), help="Asked for if the format does not say."),
+            click.Option(
+                ["--format", "format_name"],
+                metavar="NAME",
+                help=f"One of {', '.join(names)}. Default: recognised from the content.",
+                shell_complete=completed_from(names),
+            ),
+            click.Option(
+                ["--mode"],
+                metavar="|".join(MODES),
+                help="Asked for if the format does not say.",
+                shell_complete=completed_from(MODES),
+            ),
             click.Option(["--account"], metavar="NAME", help="Of a file of fills. Default: the name of the file."),
             click.Option(["--deployment"], metavar="NAME", help="An existing deployment, by name or id."),
             click.Option(["--strategy-name"], metavar="NAME", help="Of a file of trades, where rows name none."),
-            click.Option(["--currency"], metavar="CODE", help="Of the account of fills. Default: mostly USD."),
-            click.Option(["--timezone"], metavar="ZONE", help="Of times without an offset. Default: mostly UTC."),
+            click.Option(["--currency"], metavar="CODE", help="Of the account of fills. Default: the format's, else USD."),
+            click.Option(["--timezone"], metavar="ZONE", help="Of times without an offset. Default: the format's, else UTC."),
             click.Option(
                 ["--map", "mapped"],
                 metavar="COLUMN=FIELD",
@@ -46,7 +56,7 @@ def file_command() -> click.Command:
             ),
             click.Option(["--skip-broken"], is_flag=True, help="Leave out rows that cannot be read."),
             click.Option(["--dry-run"], is_flag=True, help="Show what would be imported and left out; write nothing."),
-            click.Option(["--detail"], metavar="brief|full", help=DETAIL_HELP),
+            detail_option(),
             click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
         ],
         callback=_import_file,

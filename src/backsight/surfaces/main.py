@@ -376,8 +376,8 @@ def lab() -> None:
     help="New folder for the report.",
 )
 @click.option("--format", metavar="NAME", help="Format of the trades; recognised from the content if left out.")
-@click.option("--timezone", metavar="ZONE", help="Of times without an offset. Default: mostly UTC.")
-@click.option("--currency", metavar="CODE", help="Of the account of fills or positions. Default: mostly USD.")
+@click.option("--timezone", metavar="ZONE", help="Of times without an offset. Default: the format's, else UTC.")
+@click.option("--currency", metavar="CODE", help="Of the account of fills or positions. Default: the format's, else USD.")
 @click.option("--strategy-name", metavar="NAME", help="Where rows name none. Default: the name of the file.")
 @click.option("--map", "mapped", metavar="COLUMN=FIELD", multiple=True, help="What a column of a table holds.")
 @click.option("--start-equity", type=float, help="Equity before the first trade, where the file does not say.")
