@@ -25,7 +25,7 @@ from backsight.core.keys import Audience
 from backsight.services.keys import has_active_key
 from backsight.surfaces import rest
 from backsight.surfaces.access import MCP_PATH, SIGN_IN, AccessMiddleware, Door
-from backsight.surfaces.extras import INSTALL_MCP, has_mcp, require_mcp
+from backsight.surfaces.extras import has_mcp, missing_mcp, require_mcp
 from backsight.surfaces.problems import problem_of
 from backsight.surfaces.request_limits import (
     MAX_BODY_BYTES,
@@ -211,7 +211,7 @@ def addresses(listener: socket.socket, pages_token: str | None = None) -> list[s
     return [
         pages,
         f"REST  {url}/api/v1/docs",
-        f"MCP   {url}{MCP_PATH}" if has_mcp() else f"MCP   not served; {INSTALL_MCP}",
+        f"MCP   {url}{MCP_PATH}" if has_mcp() else f"MCP   not served: {missing_mcp()}",
     ]
 
 
