@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ELSEWHERE = re.compile(r"^(TESTS=(\"[^\"]*\"|\S*) )?(make|pip|python|docker|source) ")
+ELSEWHERE = re.compile(r"^(TESTS=(\"[^\"]*\"|\S*) )?(make|pip|python|docker|source|\.venv-agents/\S+) ")
 """Commands that install or build. The tests run them; so does this program, first of all."""
 ENDLESS = re.compile(r" (watch|serve|mcp)\b")
 DEMO_SECONDS, PAGE_SECONDS, SERVED_SECONDS = 900, 600, 10

@@ -75,6 +75,11 @@ def test_missing_options_are_named(store: str) -> None:
     assert text == f"Invalid: direction: missing; it is required, and so are {missing} (and 1 more)\n"
 
 
+def test_a_misspelt_option_is_named_before_the_option_that_is_missing(store: str) -> None:
+    text = run("trades", "remember", "--symbl", "XAUUSD", url=store).stderr
+    assert text.startswith("Invalid: symbl: unknown argument; did you mean 'symbol'?")
+
+
 def test_an_error_is_one_line_on_stderr_and_exit_1(store: str) -> None:
     ran = run("trades", "remember", *as_options(a_trade_call(direction="lnog")), url=store)
     assert (ran.returncode, ran.stdout) == (1, "")
