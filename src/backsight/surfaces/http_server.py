@@ -273,8 +273,18 @@ def http_server(app: FastAPI) -> Server:
 
 def run_http(app: FastAPI, listener: socket.socket) -> None:
     """Serve until the process is interrupted or terminated; requests in progress have some seconds to finish."""
-    signal.signal(signal.SIGTERM, _exit_normally)  # the server raises the signal again after it has stopped
+    end_on_signals()  # the server raises the signal again after it has stopped
     http_server(app).run(sockets=[listener])
+
+
+def end_on_signals() -> None:
+    """Let SIGTERM and SIGINT end the process from now on.
+
+    A program that prints its address can be signalled before its server listens to signals. SIGINT is ignored in a
+    program that a shell started in the background, until this is called.
+    """
+    signal.signal(signal.SIGTERM, _exit_normally)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _exit_normally(_signal: int, _frame: FrameType | None) -> NoReturn:

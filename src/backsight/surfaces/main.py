@@ -96,6 +96,7 @@ def serve(ctx: click.Context, host: str, port: int, audience: Audience, require_
         LOOPBACK,
         HttpOptions,
         addresses,
+        end_on_signals,
         http_application,
         listen,
         new_pages_token,
@@ -103,6 +104,7 @@ def serve(ctx: click.Context, host: str, port: int, audience: Audience, require_
     )
     from backsight.surfaces.request_log import no_log, write_to_stderr
 
+    end_on_signals()
     write_log = write_to_stderr if log else no_log
     with memory_of(ctx, actor="http") as memory, documents_kept_indexed(memory):
         token = new_pages_token(memory) if not require_keys and host in LOOPBACK else None
@@ -152,8 +154,16 @@ def mcp(
                 signal.signal(number, _end_at_once)
             surface.serve_stdio(caller, audience, tools=chosen)
             return
-        from backsight.surfaces.http_server import HttpOptions, base_url, listen, mcp_application, run_http
+        from backsight.surfaces.http_server import (
+            HttpOptions,
+            base_url,
+            end_on_signals,
+            listen,
+            mcp_application,
+            run_http,
+        )
 
+        end_on_signals()
         options = HttpOptions(host=host, mcp_audience=audience, tools=chosen, keys_required=require_keys)
         app = mcp_application(memory, options)
         listener = listen(host, port, memory=memory)
@@ -261,19 +271,21 @@ def serve_demo(memory: "Memory", port: int, folder: Path) -> None:
     from backsight.surfaces.http_server import (
         HttpOptions,
         addresses,
+        end_on_signals,
         http_application,
         listen,
         new_pages_token,
         run_http,
     )
 
+    end_on_signals()
     token = new_pages_token(memory)
     try:
         listener = listen("127.0.0.1", port)
     except Unavailable:
         listener = listen("127.0.0.1", 0)
-    click.echo("\n".join([*addresses(listener, token), "Open the pages in a browser. Stop with Ctrl-C."]))
     try:
+        click.echo("\n".join([*addresses(listener, token), "Open the pages in a browser. Stop with Ctrl-C."]))
         run_http(http_application(memory, HttpOptions(pages_token=token)), listener)
     except KeyboardInterrupt:
         click.echo(f"\nStopped. The demo is in {folder}.")
