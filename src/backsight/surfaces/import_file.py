@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 OPERATIONS_BY_ROWS = {"fills": "import_fills", "trades": "import_trades"}
 MODES = get_args(Mode)
+OTHER_FILES = "`backsight import bars` reads bars, and `backsight import positions` logs of positions"
 
 
 def file_command() -> click.Command:
@@ -110,7 +111,12 @@ def _chosen(file: Path, name: str | None, columns: Mapping[str, str]) -> "FileFo
         fitting = [each.name for each in fitting_formats(file)]
         if len(fitting) > 1:
             name = click.prompt("The file fits several formats. Which is it?", type=click.Choice(fitting))
-    return chosen_format(file, name, columns=columns)
+    try:
+        return chosen_format(file, name, columns=columns)
+    except Invalid as error:
+        if error.field != "format":
+            raise
+        raise Invalid(f"{error.message.removeprefix('format: ')}; {OTHER_FILES}", field="format") from None
 
 
 def _is_terminal() -> bool:
