@@ -162,10 +162,13 @@ def in_lines(command: str, *, width: int) -> str:
     A=b \
           backsight --url sqlite:///c.db \
           documents search 'd e'
+    >>> print(in_lines("python -m backsight --url sqlite:///c.db ticks preview-context d", width=40))
+    python -m backsight --url sqlite:///c.db \
+          ticks preview-context d
     """
     if len(command) <= width:
         return command
-    return re.sub(r" (?=\S+ --url |lessons |ticks |documents )", " \\\\\n      ", command)
+    return re.sub(r"(?<!-m) (?=(\S+ -m )?\S+ --url |lessons |ticks |documents )", " \\\\\n      ", command)
 
 
 def _show_recall(to: Console, memory: Memory, *, as_of: datetime) -> None:
