@@ -102,7 +102,8 @@ def show_result(memory: Memory, result: BacktestResult, *, deployment: str, seco
         )
     )
     rate = f", {won} won ({won / len(trades):.0%})" if trades else ""
-    to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", signed(f"{net:+,.2f} {currency}", net)))
+    money = signed(f"{net:+,.2f} {currency}", net)
+    to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", money))
     to.print(Text.assemble(("outcome  ", "bold"), outcomes_in_words(trades) or "none yet"))
     exits = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in exit_counts(trades).items())
     to.print(Text.assemble(("exits    ", "bold"), exits))

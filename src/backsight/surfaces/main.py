@@ -18,7 +18,14 @@ from backsight.audience import AUDIENCES, Audience
 from backsight.core.errors import BacksightError, Unavailable
 from backsight.core.text.counts import count_of
 from backsight.settings import settings_from_environment
-from backsight.surfaces.cli import HELP_OPTIONS, Nouns, collect_garbage_from_now_on, memory_of, operation_command
+from backsight.surfaces.cli import (
+    HELP_OPTIONS,
+    KnownCommands,
+    Nouns,
+    collect_garbage_from_now_on,
+    memory_of,
+    operation_command,
+)
 from backsight.surfaces.extras import require_mcp
 
 if TYPE_CHECKING:
@@ -352,12 +359,12 @@ def backtest(store: Path | None, report: Path | None, every: int, fills: bool, a
     show_backtest(request, store=store, report=report, workspace=workspace, as_json=as_json)
 
 
-@program.group()
+@program.group(cls=KnownCommands)
 def lab() -> None:
     """Find out whether memory helps on recorded trades: replay them, compare arms, write a report."""
 
 
-@lab.command("run")
+@lab.command("run", short_help="Replay trades through a memory in RAM, and compare arms. Nothing is stored.")
 @click.option(
     "--trades",
     type=click.Path(path_type=Path),
@@ -388,8 +395,8 @@ def lab() -> None:
     help="New folder for the report.",
 )
 @click.option("--format", metavar="NAME", help="Format of the trades; recognised from the content if left out.")
-@click.option("--timezone", metavar="ZONE", help="Of times without an offset. Default: the format's, else UTC.")
-@click.option("--currency", metavar="CODE", help="Of the account of fills or positions. Default: the format's, else USD.")
+@click.option("--timezone", metavar="ZONE", help="Of times without an offset. Default: that of the format.")
+@click.option("--currency", metavar="CODE", help="Of the account of fills or positions. Default: that of the format.")
 @click.option("--strategy-name", metavar="NAME", help="Where rows name none. Default: the name of the file.")
 @click.option("--map", "mapped", metavar="COLUMN=FIELD", multiple=True, help="What a column of a table holds.")
 @click.option("--start-equity", type=float, help="Equity before the first trade, where the file does not say.")
@@ -428,7 +435,7 @@ def lab_run(
     )
 
 
-@lab.command("plant")
+@lab.command("plant", short_help="Write trades with a planted truth into a file.")
 @click.argument("truth", metavar="TRUTH")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--trades", default=500, show_default=True, help="Number of trades, over a year.")
