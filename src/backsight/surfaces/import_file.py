@@ -47,7 +47,9 @@ def file_command() -> click.Command:
             click.Option(["--account"], metavar="NAME", help="Of a file of fills. Default: the name of the file."),
             click.Option(["--deployment"], metavar="NAME", help="An existing deployment, by name or id."),
             click.Option(["--strategy-name"], metavar="NAME", help="Of a file of trades, where rows name none."),
-            click.Option(["--currency"], metavar="CODE", help="Of the account of fills. Default: that of the format, mostly USD."),
+            click.Option(
+                ["--currency"], metavar="CODE", help="Of the account. Default: that of the format, mostly USD."
+            ),
             click.Option(
                 ["--timezone"], metavar="ZONE", help="Of times without an offset. Default: that of the format."
             ),
