@@ -3,8 +3,8 @@
 Usage: python tools/first_hour.py                    # a table of commands with their times, and sizes
        python tools/first_hour.py --screens FOLDER   # also what the README's commands print on terminals of two sizes
 
-It ends with 1 if a command fails. The clone, the cache of pip and the home folder are new. Seconds of the processor are printed beside those of the clock,
-because they differ where other programs run.
+It ends with 1 if a command fails. The clone, the cache of pip and the home folder are new. Seconds of the
+processor are printed beside those of the clock, because they differ where other programs run.
 """
 
 import argparse
