@@ -30,14 +30,14 @@ from backsight.core.text.counts import count_of
 from backsight.core.text.untrusted_text import shorten
 
 LINE_WIDTH = 140
+GROUPS_SHOWN = 12
+"""Groups of trades that a brief answer shows, the clearest first."""
 SNIPPET_LINES = 6
 REASON_WIDTH = 24
 FINDINGS_SHOWN = 10
 HISTORY_SHOWN = 20
 """Points of a series that a brief answer shows, the last ones."""
 DAYS_SHOWN = 30
-GROUPS_SHOWN = 12
-"""Groups of trades that a brief answer shows, the clearest first."""
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 
 
