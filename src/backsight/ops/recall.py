@@ -438,7 +438,7 @@ def _message(scope: AnswerScope, answer: RecallAnswer, session: RecallSession, o
     sentences = [*scope.notes, neutral, _joined_in_words(recall_query.symbol, session.joined)]
     where = "" if recall_query.mode == "all" else f" in {recall_query.mode} accounts"
     if answer.candidates:
-        count = f"{len(answer.memories)} best of {count_of(answer.candidates, 'episode')}"
+        count = f"The best {len(answer.memories)} of {count_of(answer.candidates, 'episode')}"
         sentences.append(f"{count}, selected by outcome: winners rank higher than they deserve.")
     elif scope.deployment is None and not any(others.values()):
         sentences.append(f"Nothing is remembered about {recall_query.symbol}{where}.")

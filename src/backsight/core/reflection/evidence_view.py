@@ -136,7 +136,7 @@ def _why_no_lesson(group: Pattern, evidence: TradeEvidence) -> str:
 def _why_no_pattern(evidence: TradeEvidence) -> str:
     """Why there is no pattern at all."""
     if evidence.closed < FIRST_TEST:
-        return f"{evidence.closed} closed trades; the first test is at {FIRST_TEST}"
+        return f"{count_of(evidence.closed, 'closed trade')}; the first test is at {FIRST_TEST}"
     if not evidence.groups:
         return f"no group has {MIN_TRADES_AND_DAYS} trades on {MIN_TRADES_AND_DAYS} days with as many besides it"
     if not evidence.level:
