@@ -6,6 +6,7 @@ from datetime import datetime
 from backsight.core.reflection.alpha_spending import FIRST_TEST, next_test
 from backsight.core.reflection.patterns import Measure, Pattern, TradeEvidence, WatchedPattern
 from backsight.core.strategies import Slot
+from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import OutcomeUnit
 
 MIN_TRADES_AND_DAYS = 8
