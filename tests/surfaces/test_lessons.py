@@ -1,12 +1,14 @@
 """The lessons operations on a terminal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from backsight import brief
 from backsight.memory import Memory, open_memory
 from backsight.surfaces.tables import show
 from backsight.testing import T0, FakeClock, a_trade_call
@@ -27,6 +29,19 @@ def printed(memory: Memory, name: str, *, terminal: bool = False, **arguments: A
     answer = getattr(memory, name)(**arguments)
     show(Console(file=page, width=160, force_terminal=terminal, highlight=False), answer)
     return page.getvalue()
+
+
+def test_of_many_groups_those_with_a_lesson_and_the_clearest_are_shown(memory: Memory) -> None:
+    answer = memory.reflect(**DEPLOYMENT, dry_run=True)
+    groups = answer.evidence.groups
+    (lesson,) = (group for group in groups if group.missing is None)
+    others = [group for group in groups if group is not lesson]
+    many = (*others * 4, lesson)
+    text = brief(replace(answer, evidence=replace(answer.evidence, groups=many)))
+    rows = text.partition("group | ")[2].splitlines()[1:-1]
+    assert rows[0].startswith(f"{lesson.label} | ")
+    assert len(rows) == 12
+    assert text.endswith(f'{len(many) - 12} more groups, each less clear: detail="full" has all.')
 
 
 def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) -> None:
