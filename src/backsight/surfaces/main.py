@@ -129,7 +129,7 @@ def serve(ctx: click.Context, host: str, port: int, audience: Audience, require_
     type=click.Choice(AUDIENCES),
     default="trader",
     show_default=True,
-    help="Whose tools to offer: a trader's, a coach's (read only), or the owner's (all).",
+    help="Whose tools to offer: a trader's, a coach's (reads, and writes facts about the owner), or all.",
 )
 @click.option(
     "--tools",
@@ -251,7 +251,7 @@ def schedule(ctx: click.Context) -> None:
     show_default=True,
     help="Folder of the store and the documents; a demo that is in it already is shown as it is.",
 )
-@click.option("--serve/--no-serve", "serving", default=True, help="Whether to serve the result over REST and MCP.")
+@click.option("--serve/--no-serve", "serving", default=True, help="Whether to serve the pages, REST and MCP afterwards.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: bool) -> None:
     """Trade a simulated year with memory, keep the store, and serve it."""
