@@ -251,7 +251,7 @@ def schedule(ctx: click.Context) -> None:
     show_default=True,
     help="Folder of the store and the documents; a demo that is in it already is shown as it is.",
 )
-@click.option("--serve/--no-serve", "serving", default=True, help="Whether to serve the pages, REST and MCP afterwards.")
+@click.option("--serve/--no-serve", "serving", default=True, help="Whether to serve it: the pages, REST and MCP.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: bool) -> None:
     """Trade a simulated year with memory, keep the store, and serve it."""
