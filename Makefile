@@ -42,7 +42,7 @@ $(AGENTS)/.ready: requirements-agents.txt
 	@touch $@
 
 demo: $(PROGRAM)  ## Trade a simulated year, recall from it, and serve it
-	@$(BIN)/backsight demo
+	@trap : INT; $(BIN)/backsight demo || test $$? -eq 130  # after Ctrl-C the program has said what it left
 
 check: setup  ## Lint, types, direction of imports, examples in docstrings
 	$(BIN)/ruff check .

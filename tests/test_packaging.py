@@ -89,6 +89,9 @@ def test_a_fresh_environment_takes_the_wheel_with_its_dependencies(
     programs = environment_with([packages[0], *([beside] if beside else [])], tmp_path)
     if beside:
         run(programs / "python", "-c", "import backsight, langchain_mcp_adapters.client", folder=tmp_path)
+        mcp: list[str | Path] = [programs / "backsight", "mcp"]
+        served = subprocess.run(mcp, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert served.stderr.startswith("Unavailable: mcp: MCP needs version 2 of the package mcp, and 1.")
     try_demo(programs, tmp_path)
 
 

@@ -89,7 +89,7 @@ def test_a_file_of_the_current_folder_is_below_the_environment(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("onwer = 'ana'", "did you mean 'BACKSIGHT_OWNER'"),
+        ("onwer = 'ana'", "onwer: unknown setting in backsight.toml; did you mean 'owner'"),
         ("owner = ", "is not TOML"),
         ("owner = ['ana']", "in backsight.toml is neither text nor a number"),
     ],

@@ -1,31 +1,40 @@
 """Try the first hour of a new user: clone this checkout, install, `make demo`, then every command of README and guides.
 
-Usage: python tools/first_hour.py   # prints a table of commands with their times, and sizes; ends with 1 if one fails
+Usage: python tools/first_hour.py                    # a table of commands with their times, and sizes
+       python tools/first_hour.py --screens FOLDER   # also what the README's commands print on terminals of two sizes
 
-The clone, the cache of pip and the home folder are new. Seconds of the processor are printed beside those of the clock,
-because they differ where other programs run.
+It ends with 1 if a command fails. The clone, the cache of pip and the home folder are new. Seconds of the
+processor are printed beside those of the clock, because they differ where other programs run.
 """
 
+import argparse
+import fcntl
 import os
+import pty
 import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ELSEWHERE = re.compile(r"^(TESTS=(\"[^\"]*\"|\S*) )?(make|pip|python|docker|source) ")
+ELSEWHERE = re.compile(r"^(TESTS=(\"[^\"]*\"|\S*) )?(make|pip|python|docker|source|\.venv-agents/\S+) ")
 """Commands that install or build. The tests run them; so does this program, first of all."""
 ENDLESS = re.compile(r" (watch|serve|mcp)\b")
 DEMO_SECONDS, PAGE_SECONDS, SERVED_SECONDS = 900, 600, 10
 DEMO = "export BACKSIGHT_URL=sqlite:///backsight-demo/store.db BACKSIGHT_WORKSPACE=backsight-demo/workspace"
 TIMES = "TIMEFORMAT='%R %U %S'"
+SIZES = ((80, 24), (120, 40))
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+BAR = "━"
 
 
 class Outcome(NamedTuple):
@@ -143,6 +152,38 @@ def outcome_of(number: int, command: str, reports: Path) -> Outcome:
     return Outcome(command, (int(code.read_text()) or 1) if failed else 0, real, user + system)
 
 
+def screens_of(commands: list[str], clone: Path, environment: dict[str, str], *, columns: int, lines: int) -> str:
+    """What commands print on a terminal, each after the line that a user types; progress bars as they end."""
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    script = "\n".join(f"cat <<'COMMAND'\n$ {command}\nCOMMAND\n{command}" for command in commands)
+    with subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=clone,
+        env={**environment, "TERM": "xterm"},
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+    ):
+        os.close(terminal)
+        printed = b""
+        while part := _read_terminal(master):
+            printed += part
+    os.close(master)
+    shown = [line for line in CONTROL.sub("", printed.decode()).replace("\r", "\n").splitlines() if line]
+    labels = [line.partition(BAR)[0].strip() for line in shown]
+    last = {label: number for number, label in enumerate(labels)}
+    rows = (line for number, line in enumerate(shown) if BAR not in line or last[labels[number]] == number)
+    return "\n".join(rows) + "\n"
+
+
+def _read_terminal(master: int) -> bytes:
+    try:
+        return os.read(master, 65_536)
+    except OSError:  # every program that had the terminal has ended
+        return b""
+
+
 def processor_seconds() -> float:
     """Seconds of the processor that the programs started from here have used."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -155,6 +196,9 @@ def size_of(folder: Path) -> float:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="Try the first hour of a new user.")
+    parser.add_argument("--screens", type=Path, metavar="FOLDER", help="Folder for what a terminal shows.")
+    screens: Path | None = parser.parse_args().screens
     folder = Path(tempfile.mkdtemp(prefix="backsight-first-hour-"))
     clone, start = folder / "backsight", time.perf_counter()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("BACKSIGHT_", "VIRTUAL_"))}
@@ -173,6 +217,13 @@ def main() -> int:
         if commands:
             exports = "" if page.name == "README.md" and page.parent == clone else DEMO
             failures += report(page.name, run_page(commands, exports, clone, environment))
+    if screens is not None:
+        screens.mkdir(parents=True, exist_ok=True)
+        for columns, lines in SIZES:
+            for left in (clone / "samples", clone / "run.db", clone / "shell.db"):
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+            text = screens_of(commands_of(clone / "README.md"), clone, environment, columns=columns, lines=lines)
+            (screens / f"readme-{columns}x{lines}.txt").write_text(text)
     print_row("all", f"{failures} failed", f"{time.perf_counter() - start:.0f}", f"{processor_seconds():.0f}", "")
     shutil.rmtree(folder)
     return 1 if failures else 0

@@ -297,8 +297,11 @@ PlanContextArgument = Annotated[
 
 
 def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:
-    """One error for a failed validation: the first wrong field with its remedy, and the other missing fields."""
-    first, *others = details
+    """One error for a failed validation: the first wrong field with its remedy, and the other missing fields.
+
+    A name that is not known comes first: where a required field is missing too, it is most often that one, misspelt.
+    """
+    first, *others = sorted(details, key=lambda detail: detail["type"] != "extra_forbidden")
     field = _field(first)
     if not field:
         return Invalid("give an object with the arguments by name", field="arguments")

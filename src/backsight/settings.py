@@ -211,6 +211,9 @@ def _table_in(file: Path, tables: tuple[str, ...]) -> dict[str, Any]:
 
 def _variable(value: object, setting: str, file: str) -> str:
     """A value of a file as the text of a variable."""
+    known = Settings.__dataclass_fields__
+    if setting not in known:
+        raise Invalid(f"unknown setting in {file}; {did_you_mean(setting, known)}", field=setting)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Invalid(f"{value!r} in {file} is neither text nor a number", field=setting)
     return str(value)

@@ -2,13 +2,17 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from backsight.surfaces.import_file import file_command
+from backsight.surfaces.main import program
 from support import fresh_postgres
 
 ROOT = Path(__file__).parents[2]
@@ -84,3 +88,25 @@ def test_a_guide_runs_after_the_readme(page: Path, demo: Path, tmp_path: Path) -
         script = script.replace("--role backsight", f"--role guide_{os.getpid()}")
     exports = "export BACKSIGHT_URL=sqlite:///backsight-demo/store.db BACKSIGHT_WORKSPACE=backsight-demo/workspace\n"
     assert run(folder, exports + script)
+
+
+def unknown_word(words: list[str]) -> str:
+    """The first command or option of a command line that the program does not know; empty if it knows all."""
+    command: click.Command = program
+    for word in words:
+        if isinstance(command, click.Group) and not word.startswith("-"):
+            found = command.get_command(click.Context(command), word)
+            if found is None and command.name != "import":
+                return word
+            command = found or file_command()
+        option = word.partition("=")[0]
+        known = {"--help"}.union(*((*each.opts, *each.secondary_opts) for each in command.params))
+        if word.startswith("--") and option not in known:
+            return word
+    return ""
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *GUIDES], ids=lambda page: page.stem)
+def test_a_command_within_a_sentence_exists(page: Path) -> None:
+    commands = re.findall(r"`backsight ([^`\n]*)`", page.read_text())
+    assert [command for command in commands if unknown_word(shlex.split(command))] == []

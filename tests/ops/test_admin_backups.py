@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, select, text
 
+from backsight import brief
 from backsight.core.decision import Segment, Verdict
 from backsight.core.errors import Invalid
 from backsight.memory import Memory, open_memory
@@ -215,7 +216,8 @@ def test_old_prompts_and_recalls_are_thinned_and_the_rest_is_verified(memory: Me
     ids = ticked_daily(memory, clock, days=6)
     earlier = memory.verify_audit()
     before = dump(memory)
-    assert memory.retention(keep_days=2, dry_run=True).prompts == 6
+    rehearsal = memory.retention(keep_days=2, dry_run=True)
+    assert (rehearsal.prompts, brief(rehearsal).split()[:5]) == (6, ["Would", "remove", "the", "texts", "of"])
     assert dump(memory) == before
     thinned = memory.retention(keep_days=2)
     assert (thinned.prompts, thinned.recalls) == (6, 3)  # the market and the answer of three days

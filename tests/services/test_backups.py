@@ -48,6 +48,7 @@ def test_a_restored_store_has_the_rows_of_the_backup(lived: Memory, clock: FakeC
     lived.remember_trade(**a_trade_call(symbol="LATER"))
     restored = lived.restore(path=str(tmp_path / "backup"), overwrite=True)
     assert (restored.intact, restored.head, restored.rows) == (True, head, saved.rows)
+    assert "This store has the rows of the copy now." in restored.notes[-1]
     assert facts(lived) == before
     assert lived.list_trades(symbol="LATER").trades == ()
     assert lived.verify_audit(head=head).intact

@@ -64,7 +64,7 @@ def test_a_recall_without_a_deployment_is_that_of_the_only_one(memory: Memory, c
     assert named.mood is not None
     assert named.mood.drawdown_state == pytest.approx(0.65)
     assert {memory.factors.Aff for memory in default.warnings + default.memories} > {1.0}
-    assert default.message.startswith(f"For {deployment!r} (sim), the only deployment. 10 of 12 episodes")
+    assert default.message.startswith(f"For {deployment!r} (sim), the only deployment. The best 10 of 12 episodes")
     assert not named.message.startswith("For")
 
 

@@ -13,7 +13,7 @@ from backsight.core.holdout import MemoryArm, memory_arm
 from backsight.core.orders import Order
 from backsight.core.strategies import Deployment, MemoryOverrides
 from backsight.memory import Memory
-from backsight.services.holdout import HoldoutRecord, holdout_record
+from backsight.services.holdout import ENDED_AFTER, HoldoutRecord, holdout_record
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
 from support import LESSONS, deployed
 
@@ -139,7 +139,7 @@ def test_recall_memories_withholds_on_a_withheld_day_and_its_handle_spoils_no_da
     shown, withheld = (next(days_of(deployment, arm)) for arm in ("shown", "withheld"))
     tick(memory, clock, deployment, shown + timedelta(hours=9), quantity=1.0, mark=100.0)
     tick(memory, clock, deployment, shown + timedelta(hours=10), quantity=-1.0, mark=110.0)
-    clock.at = max(shown, withheld) + timedelta(days=60, hours=8)
+    clock.at = max(shown, withheld) + timedelta(days=20, hours=8)
     while memory_arm(deployment.id, clock.at, holdout=0.5) != "withheld":
         clock.advance(days=1)
     answer = memory.recall_memories(symbol="BTC", deployment=deployment.id)
@@ -173,3 +173,18 @@ def test_sizes_and_lessons_are_withheld_on_a_withheld_day(
     clock.at = next(day for day in days_of(deployment, "shown") if day > clock.at)
     assert memory.active_lessons(deployment=deployment.id).note is not None
     assert memory.position_size(**sized, deployment=deployment.id).size.recommended == 0.0
+
+
+def test_memory_is_withheld_from_queries_until_the_agent_has_not_ticked_for_a_month(
+    memory: Memory, clock: FakeClock, deployment: Deployment
+) -> None:
+    first, *others = days_of(deployment, "withheld")
+    tick(memory, clock, deployment, first, quantity=1.0, mark=100.0)
+    tick(memory, clock, deployment, first + timedelta(hours=1), quantity=-1.0, mark=110.0)
+    clock.at = others[0]
+    assert memory.recall_memories(symbol="BTC", deployment=deployment.id).memories == ()
+    assert memory.active_lessons(deployment=deployment.id).message.startswith("Memory is withheld today")
+    clock.at = next(day for day in others if day > first + ENDED_AFTER + DAY)
+    assert memory.recall_memories(symbol="BTC", deployment=deployment.id).memories
+    assert "has no lessons" in memory.active_lessons(deployment=deployment.id).message
+    assert memory.preview_context(deployment=deployment.id).memory_arm == "withheld"

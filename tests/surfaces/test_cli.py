@@ -75,6 +75,11 @@ def test_missing_options_are_named(store: str) -> None:
     assert text == f"Invalid: direction: missing; it is required, and so are {missing} (and 1 more)\n"
 
 
+def test_a_misspelt_option_is_named_before_the_option_that_is_missing(store: str) -> None:
+    text = run("trades", "remember", "--symbl", "XAUUSD", url=store).stderr
+    assert text.startswith("Invalid: symbl: unknown argument; did you mean 'symbol'?")
+
+
 def test_an_error_is_one_line_on_stderr_and_exit_1(store: str) -> None:
     ran = run("trades", "remember", *as_options(a_trade_call(direction="lnog")), url=store)
     assert (ran.returncode, ran.stdout) == (1, "")
@@ -236,6 +241,41 @@ def test_a_read_of_a_store_that_is_not_there_creates_none(tmp_path: Path) -> Non
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith(f"NotFound: url: there is no store at {missing}; ")
     assert not missing.exists()
+
+
+def test_where_there_is_no_store_the_demo_of_the_folder_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    missing = {"url": "sqlite:///mistyped.db"}
+    assert "check the URL; the first command that writes creates a store" in run("status", **missing).stderr
+    (tmp_path / "backsight-demo").mkdir()
+    (tmp_path / "backsight-demo" / "store.db").touch()
+    assert "; the demo of this folder is at sqlite:///backsight-demo/store.db; " in run("status", **missing).stderr
+
+
+def test_status_names_the_store_without_its_password(store: str) -> None:
+    run("trades", "remember", *as_options(a_trade_call()), url=store)
+    assert run("status", url=store).stdout.startswith(f"Store {store}\nOwner 'me'. live: 1 trade, 0 decisions.\n")
+    assert json.loads(run("status", "--json", url=store).stdout)["owner"] == "me"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["less"], ["lessons"]),
+        (["trades", "rem"], ["remember", "remember-inaction"]),
+        (["lessons", "does-memory-help", "--mo"], ["--mode"]),
+        (["lessons", "does-memory-help", "--mode", ""], ["live", "paper", "sim"]),
+        (["trades", "list", "--order", "best"], ["best", "best_r"]),
+        (["trades", "list", "--detail", ""], ["brief", "full"]),
+        (["import", "fills.csv", "--format", "ibkr"], ["ibkr-flex", "ibkr-flex-csv", "ibkr-statement"]),
+    ],
+)
+def test_the_shell_completes_words_and_choices(words: list[str], expected: list[str]) -> None:
+    line = {"COMP_WORDS": " ".join(["backsight", *words]), "COMP_CWORD": str(len(words))}
+    completed = run_process(_BACKSIGHT_COMPLETE="bash_complete", **line).stdout
+    assert [each.removeprefix("plain,") for each in completed.split()] == expected
 
 
 def test_a_read_of_an_owner_without_rows_names_the_others(store: str) -> None:

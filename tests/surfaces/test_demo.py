@@ -40,6 +40,8 @@ def test_the_demo_prints_a_run_a_recall_a_prompt_and_the_audit(folder: Path) -> 
     for text in (
         "equity   ▂",
         "155 ticks in",
+        " USD (",
+        "lessons  no reflection yet",
         "Q   Sim   Rec  Conf   Aff",
         "## What usually happens here",
         "tokens are memory",
@@ -76,7 +78,7 @@ def test_a_demo_that_exists_is_shown_as_it_is(folder: Path) -> None:
     store = folder / "backsight-demo" / "store.db"
     content = store.read_bytes()
     screen = run_demo(folder, *SHORT, "--seed", "8")
-    assert screen.startswith("The demo of backsight-demo as it is")
+    assert screen.startswith("backsight-demo has a demo already, shown as it is.")
     assert "rm -r backsight-demo" in screen
     assert store.read_bytes() == content
     described = json.loads(run_demo(folder, *SHORT, "--json"))

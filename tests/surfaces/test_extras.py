@@ -4,11 +4,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
+from backsight.core.errors import Unavailable
+from backsight.surfaces import extras
 from backsight.surfaces.http_server import http_application
 from backsight.testing import T0, FakeClock, open_memory
 
@@ -50,11 +53,29 @@ def test_serve_serves_rest_alone_and_says_so(tmp_path: Path) -> None:
         process.communicate(timeout=60)
     assert re.match(r"Pages http://127.0.0.1:\d+/sign-in\?token=\w+$", lines[0])
     assert re.match(r"REST  http://127.0.0.1:\d+/api/v1/docs$", lines[1])
-    assert lines[2] == "MCP   not served; pip install 'backsight[mcp]'\n"
+    assert lines[2].startswith("MCP   not served: MCP needs a package that is not installed; pip install")
 
 
-def test_an_application_without_mcp_answers_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def an_older_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if an agent framework had installed the SDK that it needs."""
+    monkeypatch.setattr(extras, "version", lambda _package: "1.30.0")
+
+
+def no_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
+
+
+def test_an_older_sdk_is_named_and_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    an_older_sdk(monkeypatch)
+    with pytest.raises(Unavailable, match=r"version 2 of the package mcp, and 1\.30\.0 is installed; .* of its own$"):
+        extras.require_mcp()
+
+
+@pytest.mark.parametrize("environment", [no_sdk, an_older_sdk])
+def test_an_application_without_mcp_answers_rest(
+    monkeypatch: pytest.MonkeyPatch, environment: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    environment(monkeypatch)
     with (
         open_memory("sqlite://", clock=FakeClock(T0)) as memory,
         TestClient(http_application(memory), base_url="http://127.0.0.1") as client,

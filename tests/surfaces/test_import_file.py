@@ -65,6 +65,7 @@ def test_what_is_missing_is_said_or_asked_for(tmp_path: Path, monkeypatch: pytes
         (("--map", "Menge=quantity"), "there is no column 'Menge'; the file has"),
         (("--format", "fills-tabel"), "did you mean 'fills-table'"),
         ((), "fits no format that is known"),
+        ((), "`backsight import bars` reads bars"),
     ],
 )
 def test_errors_name_the_remedy(tmp_path: Path, words: tuple[str, ...], message: str) -> None:

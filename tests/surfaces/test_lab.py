@@ -20,7 +20,7 @@ class Half(Arm):
 
 
 def run(*words: str) -> str:
-    result = CliRunner().invoke(program, words, catch_exceptions=True)
+    result = CliRunner().invoke(program, words, catch_exceptions=True, env={"COLUMNS": "80"})
     if isinstance(result.exception, BacksightError):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -40,6 +40,7 @@ def test_a_run_prints_the_verdict_and_writes_a_report(planted: Path, tmp_path: P
     printed = run("lab", "run", "--trades", str(planted), "--arms", f"fixed,{tmp_path}/half.py:Half", "--out", str(out))
     assert "Too little to say" in printed
     assert "half" in printed
+    assert "…" not in printed
     assert (out / "report.html").read_text().startswith("<!doctype html>")
     assert (out / "decisions.csv").read_text().splitlines()[0].endswith("fixed,half")
 

@@ -1,12 +1,14 @@
 """The lessons operations on a terminal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from backsight import brief
 from backsight.memory import Memory, open_memory
 from backsight.surfaces.tables import show
 from backsight.testing import T0, FakeClock, a_trade_call
@@ -29,10 +31,23 @@ def printed(memory: Memory, name: str, *, terminal: bool = False, **arguments: A
     return page.getvalue()
 
 
+def test_of_many_groups_those_with_a_lesson_and_the_clearest_are_shown(memory: Memory) -> None:
+    answer = memory.reflect(**DEPLOYMENT, dry_run=True)
+    groups = answer.evidence.groups
+    (lesson,) = (group for group in groups if group.missing is None)
+    others = [group for group in groups if group is not lesson]
+    many = (*others * 4, lesson)
+    text = brief(replace(answer, evidence=replace(answer.evidence, groups=many)))
+    rows = text.partition("group | ")[2].splitlines()[1:-1]
+    assert rows[0].startswith(f"{lesson.label} | ")
+    assert len(rows) == 12
+    assert text.endswith(f'{len(many) - 12} more groups, each less clear: detail="full" has all.')
+
+
 def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) -> None:
     dry = printed(memory, "reflect", **DEPLOYMENT, dry_run=True)
     assert dry.startswith(
-        "would be written: 1 lesson from 24 closed trades\nregime fit: ranging markets: -1.11 ± 0.59R"
+        "Would be written: 1 lesson from 24 closed trades\nregime fit: ranging markets: -1.11 ± 0.59R"
     )
     reflection = printed(memory, "reflect", **DEPLOYMENT)
     for words in (
@@ -46,7 +61,9 @@ def test_a_reflection_shows_lessons_proposals_and_every_group(memory: Memory) ->
 
 
 def test_lessons_are_printed_before_and_after_the_first_reflection(memory: Memory) -> None:
-    assert printed(memory, "active_lessons", **DEPLOYMENT) == "manual:Fade had no lessons at that time.\n"
+    assert printed(memory, "active_lessons", **DEPLOYMENT) == (
+        "manual:Fade has no lessons: nothing was reflected on yet; reflect does so.\n"
+    )
     listed = printed(memory, "list_lessons", **DEPLOYMENT)
     assert listed.startswith(
         "No lessons were known at that time.\nwatched, live: A reflection now would prove: ranging"

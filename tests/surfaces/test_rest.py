@@ -75,7 +75,8 @@ def test_a_bad_body_is_a_problem_that_names_the_field(client: httpx.Client, body
 
 
 def test_a_missing_path_or_record_is_a_problem(client: httpx.Client) -> None:
-    assert client.get("/nothing").json()["title"] == "NotFound"
+    missing = client.get("/nothing").json()
+    assert (missing["title"], missing["detail"]) == ("NotFound", "no path '/nothing'; /api/v1/docs lists all")
     wrong_method = client.get(REMEMBER)
     assert (wrong_method.status_code, wrong_method.headers["allow"]) == (405, "POST")
     assert client.post(path_of(OPERATIONS["get_trade"]), json={"trade_id": "x"}).status_code == 404

@@ -51,6 +51,31 @@ def test_mcp_over_standard_input_ends_while_its_client_is_connected(
         assert server.stderr.read() == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "number", "code"),
+    [
+        (["serve"], signal.SIGINT, 130),
+        (["serve"], signal.SIGTERM, 0),
+        (["mcp", "--http"], signal.SIGINT, 130),
+        (["demo", "--days", "3"], signal.SIGINT, 0),
+    ],
+)
+def test_a_server_ends_on_a_signal_from_when_it_prints_its_address(
+    tmp_path: Path, store: str, words: list[str], number: signal.Signals, code: int
+) -> None:
+    command = ["bash", "-c", 'trap "" INT; exec "$@"', "bash", *PROGRAM, "--url", store, *words, "--port", "0"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with started(command, **pipes, env=environment, cwd=tmp_path, text=True) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        while "http://" not in server.stdout.readline():
+            assert server.poll() is None
+        server.send_signal(number)
+        assert server.wait(timeout=60) == code
+        assert "Traceback" not in server.stderr.read()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_watch_ends_on_a_signal(store: str, tmp_path: Path, number: signal.Signals) -> None:
     pytest.importorskip("watchfiles")

@@ -1,8 +1,10 @@
 """The tools that a model is offered: which, how many, how many tokens, and what it is told about them."""
 
 import json
+import re
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -104,7 +106,11 @@ def test_a_list_has_the_tools_of_the_specification_and_is_short(
 
 
 def test_document_tools_are_offered_only_where_there_is_a_workspace() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text()
     for audience in ("trader", "coach"):
+        numbers = [len(tools_for(audience, workspace=workspace)) for workspace in (True, False)]
+        (row,) = (line for line in guide.splitlines() if line.startswith(f"| `{audience}`"))
+        assert [int(number) for number in re.findall(r"\d+", row)] == numbers
         assert set(tools_for(audience)) - set(tools_for(audience, workspace=False)) == (
             DOCUMENT_TOOLS & set(OFFERED[audience] or ())
         )

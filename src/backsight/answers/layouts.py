@@ -31,6 +31,8 @@ from backsight.core.text.counts import count_of
 from backsight.core.text.untrusted_text import shorten
 
 LINE_WIDTH = 140
+GROUPS_SHOWN = 12
+"""Groups of trades that a brief answer shows, the clearest first."""
 SNIPPET_LINES = 6
 REASON_WIDTH = 24
 FINDINGS_SHOWN = 10
@@ -532,8 +534,19 @@ def _rows_in_tables(answer: Any) -> str:
 
 
 def _reflection_headline(answer: Any) -> str:
-    prefix, suffix = "would be " if answer.dry_run else "", " (already known)" if answer.replayed else ""
-    return f"{prefix}{answer.came}{suffix}: {answer.reason}"
+    outcome = f"Would be {answer.came}" if answer.dry_run else answer.came.capitalize()
+    return f"{outcome}{' (already known)' if answer.replayed else ''}: {answer.reason}"
+
+
+def _clearest_groups(answer: Any) -> tuple[Any, ...]:
+    """The groups of a reflection that a brief answer shows: those with a lesson, then the others in their order."""
+    return tuple(sorted(answer.evidence.groups, key=lambda group: group.missing is not None)[:GROUPS_SHOWN])
+
+
+def _further_groups(answer: Any) -> str:
+    """How many groups of a reflection a brief answer leaves out; empty if it has all."""
+    left = len(answer.evidence.groups) - GROUPS_SHOWN
+    return f'{count_of(left, "more group")}, each less clear: detail="full" has all.' if left > 0 else ""
 
 
 def _evidence_headline(answer: Any) -> str:
@@ -970,7 +983,17 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("reflection {reflection.came}: {reflection.reason}"),
     ),
     "OpenedTick": (*PROMPT, Line("decision id {decision_id}")),
-    "ContextPreview": PROMPT,
+    "ContextPreview": (
+        PROMPT[0],
+        Line(
+            lambda answer: (
+                "It is a holdout day: memory_arm=shown previews the prompt of the other days."
+                if answer.memory_arm == "withheld"
+                else ""
+            )
+        ),
+        *PROMPT[1:],
+    ),
     "RecentActivity": (
         Line(lambda answer: "Recent activity:" if answer.text else "No recent activity."),
         Body("text"),
@@ -1134,7 +1157,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Each("proposals", "proposes a {kind}: {statement} ({id:id})"),
         Line(_evidence_headline, "dim"),
         Line(lambda answer: _unless_said(answer.evidence.missing, answer.reason), "dim"),
-        Rows("evidence.groups", GROUPS),
+        Rows(_clearest_groups, GROUPS, name="groups"),
+        Line(_further_groups, "dim"),
     ),
     "ActiveLessons": (
         Line("{message}"),
@@ -1333,7 +1357,15 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("Erased {rows:count row} and {links:count link} of {owner}."),
         Each("notes", str, most=FINDINGS_SHOWN),
     ),
-    "ThinnedHistory": (Line("From before {before}: {prompts:count prompt} and {recalls:count recall}."),),
+    "ThinnedHistory": (
+        Line(
+            lambda answer: fill(
+                ("Would remove " if answer.dry_run else "Removed ")
+                + "the texts of {prompts:count prompt} and the records of {recalls:count recall} from before {before}.",
+                answer,
+            )
+        ),
+    ),
     "CompactedStore": (
         Line(lambda answer: "The store was compacted." if answer.compacted else "The store was not compacted."),
         Each("notes", str, most=FINDINGS_SHOWN),

@@ -45,7 +45,7 @@ from backsight.services.deployments import chosen_deployment, deployment_named
 from backsight.services.id_prefixes import whole_episode_id
 from backsight.services.recall import repeat_recalls
 from backsight.services.trade_reports import decision_deployment
-from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_memory
+from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_from_queries
 from backsight.store import memories as stored
 from backsight.store.outcomes import cards_since
 from backsight.store.recalls import store_recalls
@@ -200,7 +200,7 @@ def get_my_decisions(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         target, notes = chosen_deployment(view, deployment)
-        is_withheld = as_of is None and withholds_memory(target, view.as_of)
+        is_withheld = as_of is None and withholds_from_queries(view, target)
         review = NOTHING_TO_REVIEW if is_withheld else review_decisions(view, target, limit=limit)
     lines = tuple(line_of(each, now=view.as_of) for each in review.decisions)
     hint = "No decision was known then; record_run with a card, or close_tick, records one."

@@ -57,7 +57,7 @@ from backsight.services.reflection import (
     reflect_now,
 )
 from backsight.services.reviews import read_period
-from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_memory
+from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_from_queries
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
 from backsight.store.database import Connection
@@ -236,10 +236,13 @@ def active_lessons(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         target, default = chosen_deployment(view, deployment)
-        is_withheld = as_of is None and withholds_memory(target, view.as_of)
+        is_withheld = as_of is None and withholds_from_queries(view, target)
         note = None if is_withheld else stored.active_note(view, target.id)
         text = None if is_withheld else _visible_text(view, note, target)
-        message = f"{WITHHELD} {READ_ANYWAY}" if is_withheld else _active_message(target, note)
+        if is_withheld:
+            message = f"{WITHHELD} {READ_ANYWAY}"
+        else:
+            message = _why_no_lessons(view, target) if note is None else _active_message(note)
     return ActiveLessons(
         deployment=target.name,
         note=note,
@@ -533,9 +536,15 @@ def reject_proposal(
         return DecidedProposal(proposal=declined, replayed=False)
 
 
-def _active_message(deployment: Deployment, note: NoteView | None) -> str:
-    if note is None:
-        return f"{deployment.name} had no lessons at that time."
+def _why_no_lessons(view: View, deployment: Deployment) -> str:
+    """That a deployment has no lessons, and why: what its last reflection came to."""
+    last = stored.last_reflection(view, strategy_id=deployment.strategy_id, mode=deployment.mode)
+    if last is None:
+        return f"{deployment.name} has no lessons: nothing was reflected on yet; reflect does so."
+    return f"{deployment.name} has no lessons. The last reflection, at {last.at:%Y-%m-%d %H:%M}: {last.reason}."
+
+
+def _active_message(note: NoteView) -> str:
     trades = count_of(note.trades_considered, "trade")
     return f"Lessons {note.content_hash}, by {note.author}, since {note.known_at:%Y-%m-%d %H:%M}, from {trades}."
 

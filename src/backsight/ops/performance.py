@@ -245,9 +245,9 @@ def _recent_trades(view: View, deployments: Sequence[Deployment]) -> tuple[Trade
 
 def _lessons(view: View, deployments: Sequence[Deployment], *, is_past: bool) -> tuple[NoteView, ...]:
     """The lessons in force; those of a deployment whose memory is withheld today are left out."""
-    from backsight.services.withheld_memory import withholds_memory
+    from backsight.services.withheld_memory import withholds_from_queries
 
-    readable = [each for each in deployments if is_past or not withholds_memory(each, view.as_of)]
+    readable = [each for each in deployments if is_past or not withholds_from_queries(view, each)]
     notes = [stored_notes.active_note(view, each.id) for each in readable]
     return tuple(note for note in notes if note is not None)
 
@@ -256,10 +256,10 @@ def _missing_lessons(
     view: View, deployments: Sequence[Deployment], with_lessons: Collection[str | None], *, is_past: bool
 ) -> str:
     """A sentence that says of which deployments there are no lessons, and why; empty if there are lessons of all."""
-    from backsight.services.holdout import READ_ANYWAY, withholds_memory
+    from backsight.services.withheld_memory import READ_ANYWAY, withholds_from_queries
 
     without = [each for each in deployments if each.id not in with_lessons]
-    withheld = [each.name for each in without if not is_past and withholds_memory(each, view.as_of)]
+    withheld = [each.name for each in without if not is_past and withholds_from_queries(view, each)]
     none_yet = [each.name for each in without if each.name not in withheld]
     sentences = []
     if none_yet:

@@ -275,7 +275,9 @@ def _checked_plans(
         for target, result in zip(scope.deployments, results, strict=False)
     )
     message = f"{len(check.applying)} of {count_of(count, 'open plan')} apply{_when(dry_run)}."
-    if len(each) > 1:
+    if not count:
+        message = f"No plan is open{_when(dry_run)}; create_trading_plan makes one, and so does an accepted proposal."
+    elif len(each) > 1:
         message += f" By deployment: {', '.join(f'{len(one.applying)} to {one.deployment!r}' for one in each)}."
     if check.contradictions:
         message += f" {len(check.contradictions)} contradict each other: choose, and say why."

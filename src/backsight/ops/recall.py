@@ -60,7 +60,7 @@ from backsight.services.recall import (
     encode_recall,
     open_recall,
 )
-from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_memory
+from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_from_queries
 from backsight.store import audit
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored
@@ -161,7 +161,7 @@ def recall_memories(
             all_modes=mode == "all",
         )
         target = scope.deployment
-        is_withheld = as_of is None and cursor is None and withholds_memory(target, horizon.as_of)
+        is_withheld = as_of is None and cursor is None and withholds_from_queries(view, target)
         kinds: tuple[MemoryKind, ...] = () if is_withheld else tuple(memory_types)
         recall_query = RecallQuery(
             symbol=symbol,
@@ -394,7 +394,7 @@ def position_size(
         view = ctx.view(connection, as_of, seen_at)
         scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
         target, evidence_mode = scope.deployment, scope.mode
-        if as_of is None and withholds_memory(target, view.as_of):
+        if as_of is None and withholds_from_queries(view, target):
             raise Refused(WITHHELD_SIZE)
         columns = ctx.database.images.at(view)
         appetite = 1.0 if target is None else mood_in(view, target).risk_appetite
@@ -438,7 +438,7 @@ def _message(scope: AnswerScope, answer: RecallAnswer, session: RecallSession, o
     sentences = [*scope.notes, neutral, _joined_in_words(recall_query.symbol, session.joined)]
     where = "" if recall_query.mode == "all" else f" in {recall_query.mode} accounts"
     if answer.candidates:
-        count = f"{len(answer.memories)} of {count_of(answer.candidates, 'episode')}"
+        count = f"The best {len(answer.memories)} of {count_of(answer.candidates, 'episode')}"
         sentences.append(f"{count}, selected by outcome: winners rank higher than they deserve.")
     elif scope.deployment is None and not any(others.values()):
         sentences.append(f"Nothing is remembered about {recall_query.symbol}{where}.")

@@ -73,7 +73,7 @@ def list_strategies(
         for each in names
         if name in (None, each)
     )
-    message = f"{len(strategies)} by name, with their versions and deployments." if strategies else NO_STRATEGY
+    message = f"{count_of(len(strategies), 'strategy')}, with versions and deployments." if strategies else NO_STRATEGY
     return StrategyList(strategies=strategies, message=message, as_of=view.as_of)
 
 

@@ -127,7 +127,7 @@ def _restore_file(ctx: Context, path: Path, *, overwrite: bool) -> BackupReport:
         copy.close()
     _refuse_overwriting(owners_of(database), overwrite=overwrite)
     database.load(path)
-    return BackupReport(kind="sqlite_file", check=_check(ctx.owner, database), notes=(_RESTART,))
+    return BackupReport(kind="sqlite_file", check=_check(ctx.owner, database), notes=(_RESTORED,))
 
 
 def _restore_dump(ctx: Context, path: Path, *, overwrite: bool) -> BackupReport:
@@ -144,7 +144,7 @@ def _restore_dump(ctx: Context, path: Path, *, overwrite: bool) -> BackupReport:
     database.forget()
     postgres_dump.load(schema, database.url, path)
     database.forget()
-    return BackupReport(kind="postgresql_dump", check=_check(ctx.owner, database), notes=(_RESTART,))
+    return BackupReport(kind="postgresql_dump", check=_check(ctx.owner, database), notes=(_RESTORED,))
 
 
 def _restore_folder(ctx: Context, path: Path, *, overwrite: bool) -> BackupReport:
@@ -158,10 +158,13 @@ def _restore_folder(ctx: Context, path: Path, *, overwrite: bool) -> BackupRepor
         _, rows, findings = verify(connection, ctx.owner)
     ctx.database.forget()
     check = StoreCheck(head=manifest.head, owners=1, rows=rows, differences=len(findings))
-    return BackupReport(kind="exported_folder", check=check, notes=(_RESTART,))
+    return BackupReport(kind="exported_folder", check=check, notes=(_RESTORED,))
 
 
-_RESTART = "Restart other processes that have the store open: they remember rows of before."
+_RESTORED = (
+    "This store has the rows of the copy now. Restart other processes that have the store open: they remember rows of"
+    " before."
+)
 
 
 def _refuse_overwriting(owners: Collection[str], *, overwrite: bool) -> None:

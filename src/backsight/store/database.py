@@ -351,15 +351,17 @@ def _compact_table(connection: Connection, name: str) -> Literal["clean", "in us
     return "clean" if kept_rows == [0] else "in use"
 
 
-def require_store(url: str) -> None:
-    """Raise `NotFound` if the store at a URL is a file that does not exist; `open_database` would create it."""
+def require_store(url: str, *, hint: str = "") -> None:
+    """Raise `NotFound` if the store at a URL is a file that does not exist; `open_database` would create it.
+
+    `hint` is where there may be one.
+    """
     parsed = _parse(url)
     if parsed.get_backend_name() != "sqlite" or _is_in_memory(parsed) or Path(parsed.database or "").exists():
         return
-    raise NotFound(
-        f"there is no store at {parsed.database}; check the URL, or write to it: the first command creates it",
-        field="url",
-    )
+    where = f"there is no store at {parsed.database}"
+    remedy = f"{hint or 'check the URL'}; the first command that writes creates a store"
+    raise NotFound(f"{where}; {remedy}", field="url")
 
 
 def open_database(url: str, *, cache: Path | None = None, limits: DatabaseLimits | None = None) -> Database:

@@ -70,6 +70,7 @@ def result_as_json(memory: Memory, result: BacktestResult, *, deployment: str) -
     return {
         "deployment": deployment,
         "simulation_id": result.simulation_id,
+        "currency": _currency(memory),
         "first_at": format_instant(result.first_at),
         "last_at": format_instant(result.last_at),
         "ticks": result.ticks,
@@ -86,7 +87,7 @@ def result_as_json(memory: Memory, result: BacktestResult, *, deployment: str) -
 
 def show_result(memory: Memory, result: BacktestResult, *, deployment: str, seconds: float) -> None:
     """Print the result of a backtest in a few lines, each number with its sample size."""
-    to = console()
+    to, currency = console(), _currency(memory)
     trades = all_trades(memory, deployment)
     won = sum(trade.won for trade in trades)
     net = sum(trade.money or 0.0 for trade in trades)
@@ -95,13 +96,14 @@ def show_result(memory: Memory, result: BacktestResult, *, deployment: str, seco
     to.print(
         Text.assemble(
             ("         ", ""),
-            f"{result.start_equity:,.0f} → {result.end_equity:,.0f} ",
+            f"{result.start_equity:,.0f} → {result.end_equity:,.0f} {currency} ",
             signed(f"({change / result.start_equity:+.1%})", change),
             f", largest drawdown {result.drawdown:.1%}",
         )
     )
     rate = f", {won} won ({won / len(trades):.0%})" if trades else ""
-    to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", signed(f"{net:+,.2f}", net)))
+    money = signed(f"{net:+,.2f} {currency}", net)
+    to.print(Text.assemble(("trades   ", "bold"), f"{len(trades)} closed{rate}, net ", money))
     to.print(Text.assemble(("outcome  ", "bold"), outcomes_in_words(trades) or "none yet"))
     exits = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in exit_counts(trades).items())
     to.print(Text.assemble(("exits    ", "bold"), exits))
@@ -109,6 +111,11 @@ def show_result(memory: Memory, result: BacktestResult, *, deployment: str, seco
     store_size = "" if size is None else f", store {size / 1e6:.0f} MB"
     speed = f"{result.ticks:,} ticks in {seconds:.1f} s ({result.ticks / seconds:.0f} a second){store_size}"
     to.print(Text.assemble(("speed    ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
+
+
+def _currency(memory: Memory) -> str:
+    """The currency of the only account of a simulation."""
+    return memory.list_accounts().accounts[0].account.currency
 
 
 def _write_report(text: str, *, file: Path | None, workspace: str | None, path: str) -> str:
@@ -127,7 +134,9 @@ def show_lessons(memory: Memory, *, deployment: str) -> None:
     """Print the number of reflections, and the lessons that are active at the end."""
     listed = memory.list_lessons(deployment=deployment, limit=100)
     lessons = memory.active_lessons(deployment=deployment, as_of=memory.now)
-    counts = f"{count_of(len(listed.notes), 'revision')} from {count_of(len(listed.attempts), 'reflection')}"
-    console().print(Text.assemble(("lessons  ", "bold"), counts))
+    text = f"{count_of(len(listed.notes), 'revision')} from {count_of(len(listed.attempts), 'reflection')}"
+    if not listed.notes:
+        text = f"{text}; {listed.attempts[0].reason}" if listed.attempts else "no reflection yet"
+    console().print(Text.assemble(("lessons  ", "bold"), text))
     for bullet in () if lessons.note is None else lessons.note.bullets:
         console().print(Text(f"         - {bullet.text}"), soft_wrap=True)

@@ -6,9 +6,11 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from backsight.services.context import Progress
 
 DIRECT = {
-    "status": ("status", "See which store is open, what it holds, and whether it was verified."),
+    "status": ("status", "See which store is open and what it holds: trades, decisions, documents, the audit head."),
     "deployments": ("get_my_deployments", "List the deployments with their results."),
     "doctor": ("doctor", "Derive every memory again from the episodes and compare it with the stored rows."),
 }
@@ -163,7 +165,7 @@ def operation_command(operation: "Operation", *, name: str | None = None) -> cli
     if not required and "deployment" in properties:
         bare = "deployment"
     if "detail" not in properties:
-        parameters.append(click.Option(["--detail"], metavar="brief|full", help=DETAIL_HELP))
+        parameters.append(detail_option())
     parameters.append(click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP))
 
     @click.pass_context
@@ -184,6 +186,12 @@ def operation_command(operation: "Operation", *, name: str | None = None) -> cli
     )
 
 
+def detail_option() -> click.Option:
+    """The option for how much of an answer is shown."""
+    names = ("brief", "full")
+    return click.Option(["--detail"], metavar="|".join(names), help=DETAIL_HELP, shell_complete=completed_from(names))
+
+
 def _option(name: str, argument: Schema, schema: Schema, *, required: bool) -> click.Option:
     """The option of an argument; a boolean has a flag for each of its values."""
     words, text = name.replace("_", "-"), _help(argument, schema, required=required)
@@ -194,7 +202,13 @@ def _option(name: str, argument: Schema, schema: Schema, *, required: bool) -> c
         multiple="array" in types_of(argument, schema),
         help=text,
         metavar=_metavar(argument, schema),
+        shell_complete=completed_from(_choices(argument, schema)),
     )
+
+
+def completed_from(choices: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """A completion by choices for the shell; the operation refuses other values, so that it names the remedy."""
+    return lambda _ctx, _parameter, typed_text: [each for each in choices if each.startswith(typed_text)]
 
 
 def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:
@@ -224,6 +238,8 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
         sys.exit(1)
     if note:
         click.echo(note, err=True)
+    if operation.name == "status" and not as_json:
+        click.echo(f"Store {without_driver(memory.database.name)}")
     if as_json:
         click.echo(json.dumps(_content(operation, answer, detail), ensure_ascii=False, indent=2))
     else:
@@ -330,12 +346,19 @@ def _content(operation: "Operation", answer: object, detail: "Detail") -> Any:
     return brief_of(answer).as_json()
 
 
+BARS_AFTER = 0.5
+"""Seconds of an operation after which its progress is shown; the bars of short work would only flicker."""
+
+
 def _lazy_progress(bars: ExitStack) -> "Progress":
-    """A progress bar that is imported at the first report, since few operations report progress."""
+    """Progress bars that are imported and shown once an operation has taken a while."""
     opened: list[Progress] = []
+    start = time.monotonic()
 
     def report(part: str, done: int, total: int) -> None:
         if not opened:
+            if time.monotonic() - start < BARS_AFTER:
+                return
             from backsight.surfaces.progress import progress_bar
 
             opened.append(bars.enter_context(progress_bar()))
@@ -356,12 +379,21 @@ def memory_of(ctx: click.Context, *, actor: str, create: bool = True) -> "Memory
     if not create:
         from backsight.store.database import require_store
 
-        require_store(settings.url)
+        require_store(settings.url, hint=hint_at_demo())
     LOG.info("store %s, owner %s, actor %s", without_password(settings.url), settings.owner, actor)
     opening: Callable[..., Memory] = ctx.obj or open_memory
     memory = opening(settings=settings)
     collect_garbage_from_now_on()
     return memory
+
+
+DEMO_STORE = Path("backsight-demo", "store.db")
+"""Where `backsight demo` keeps its store, from the folder in which it was started."""
+
+
+def hint_at_demo() -> str:
+    """Where the store of a demonstration of the current folder is; empty if there is none."""
+    return f"the demo of this folder is at sqlite:///{DEMO_STORE}" if DEMO_STORE.exists() else ""
 
 
 def without_password(url: str) -> str:
@@ -374,6 +406,16 @@ def without_password(url: str) -> str:
     credentials, at, place = rest.rpartition("@")
     user, colon, _ = credentials.partition(":")
     return f"{scheme}{mark}{user}:…{at}{place}" if colon else url
+
+
+def without_driver(url: str) -> str:
+    """A database URL as one types it.
+
+    >>> without_driver("sqlite+pysqlite:///agent.db"), without_driver("postgresql+psycopg://ana:***@host/name")
+    ('sqlite:///agent.db', 'postgresql://ana:***@host/name')
+    """
+    scheme, mark, rest = url.partition("://")
+    return scheme.partition("+")[0] + mark + rest
 
 
 def collect_garbage_from_now_on() -> None:

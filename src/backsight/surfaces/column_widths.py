@@ -9,7 +9,7 @@ GAP = 2
 """Spaces between two columns."""
 WRAPPED_FROM = 24
 """A column of text this wide may be wrapped at its spaces."""
-NARROWEST = 16
+NARROWEST = 24
 """The least width of a column that is wrapped."""
 SAME_IN = 2
 """In a table of at least so many rows, a column with one value can be stated once, above the table."""
@@ -32,6 +32,12 @@ def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) ->
 
     >>> columns = [Column("day", "day", False), Column("symbol", "symbol", False), Column("id", "id", False)]
     >>> fit(columns, [["monday", "XAUUSD", "2bc9"], ["friday", "XAUUSD", "51fe"]], 12)
+    Fit(shown=(0, 2), stated=(1,), left_out=())
+
+    A text keeps a readable width before others stay:
+
+    >>> columns = [Column("day", "day", False), Column("symbol", "symbol", False), Column("why", "why", False)]
+    >>> fit(columns, [["monday", "XAUUSD", "broke out of the range of a day"], ["friday", "XAUUSD", "no break"]], 36)
     Fit(shown=(0, 2), stated=(1,), left_out=())
     """
     widths = [least_width(column, [row[index] for row in rows]) for index, column in enumerate(columns)]

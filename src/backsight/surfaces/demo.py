@@ -23,7 +23,7 @@ from backsight.runtime import demo
 from backsight.runtime.backtest import BacktestResult
 from backsight.runtime.clock import SimulatedClock
 from backsight.settings import Settings
-from backsight.surfaces.backtest import result_as_json, show_result
+from backsight.surfaces.backtest import result_as_json, show_lessons, show_result
 from backsight.surfaces.progress import Stopwatch, progress_bar
 from backsight.surfaces.tables import console, show, show_part
 
@@ -66,12 +66,12 @@ class DemoFolder:
         """Open the store as every other command does, with the documents."""
         return open_memory(settings=Settings(url=self.url, actor="demo", workspace=str(self.workspace)))
 
-    def commands(self) -> list[str]:
-        """Three commands to try next, as one types them in the current folder."""
+    def commands(self, *, as_of: datetime) -> list[str]:
+        """Three commands to try next, as one types them in the current folder; a prompt is that of an instant."""
         begin = f"{program_name()} --url {self.url}"
         return [
             f"{begin} lessons does-memory-help --strategy-name {demo.STRATEGY} --mode sim",
-            f"{begin} ticks preview-context {demo.DEPLOYMENT}",
+            f"{begin} ticks preview-context {demo.DEPLOYMENT} --memory-arm shown --as-of {as_of:%Y-%m-%dT%H:%MZ}",
             f"BACKSIGHT_WORKSPACE={self.workspace} {begin} documents search 'daily loss'",
         ]
 
@@ -93,16 +93,17 @@ def show_demo(*, seed: int, days: int, folder: Path) -> Iterator[Memory]:
     made = fill_folder(place, seed=seed, days=days)
     with place.open() as memory:
         if made is None:
-            to.print(f"The demo of {place.path} as it is; to make a new one, remove it first: {place.removal}")
+            to.print(f"{place.path} has a demo already, shown as it is. To make a new one, remove it: {place.removal}")
         else:
             show_result(memory, made.result, deployment=demo.DEPLOYMENT, seconds=made.seconds)
-        last = memory.list_decisions(deployment=demo.DEPLOYMENT, limit=1).decisions[0].at
+            show_lessons(memory, deployment=demo.DEPLOYMENT)
+        last = last_decision_at(memory)
         _show_recall(to, memory, as_of=last)
         _show_prompt(to, memory.preview_context(deployment=demo.DEPLOYMENT, memory_arm="shown", as_of=last))
         to.print("\n[bold]Audit of every row[/bold]")
         show(to, memory.verify_audit())
         to.print(f"\nThe store and its documents are in {place.path}; to remove them: {place.removal}. Try next:")
-        for command in place.commands():
+        for command in place.commands(as_of=last):
             to.print(Text(f"  {in_lines(command, width=to.width - 2)}"), soft_wrap=True)
         to.print()
         yield memory
@@ -123,7 +124,7 @@ def describe_demo(*, seed: int, days: int, folder: Path) -> Iterator[tuple[Memor
                 "deployment": demo.DEPLOYMENT,
                 "existed": made is None,
                 "backtest": None if made is None else result_as_json(memory, made.result, deployment=demo.DEPLOYMENT),
-                "commands": place.commands(),
+                "commands": place.commands(as_of=last_decision_at(memory)),
                 "removal": place.removal,
             },
         )
@@ -149,6 +150,11 @@ def fill_folder(place: DemoFolder, *, seed: int, days: int) -> DemoResult | None
     return DemoResult(result=result, seconds=watch.seconds)
 
 
+def last_decision_at(memory: Memory) -> datetime:
+    """When the agent of the demonstration last decided."""
+    return memory.list_decisions(deployment=demo.DEPLOYMENT, limit=1).decisions[0].at
+
+
 def in_lines(command: str, *, width: int) -> str:
     r"""A command in one line or, if it is too wide, in lines that a shell joins: before the program and the noun.
 
@@ -156,10 +162,13 @@ def in_lines(command: str, *, width: int) -> str:
     A=b \
           backsight --url sqlite:///c.db \
           documents search 'd e'
+    >>> print(in_lines("python -m backsight --url sqlite:///c.db ticks preview-context d", width=40))
+    python -m backsight --url sqlite:///c.db \
+          ticks preview-context d
     """
     if len(command) <= width:
         return command
-    return re.sub(r" (?=\S+ --url |lessons |ticks |documents )", " \\\\\n      ", command)
+    return re.sub(r"(?<!-m) (?=(\S+ -m )?\S+ --url |lessons |ticks |documents )", " \\\\\n      ", command)
 
 
 def _show_recall(to: Console, memory: Memory, *, as_of: datetime) -> None:

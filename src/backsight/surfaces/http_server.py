@@ -25,7 +25,7 @@ from backsight.core.keys import Audience
 from backsight.services.keys import has_active_key
 from backsight.surfaces import rest
 from backsight.surfaces.access import MCP_PATH, SIGN_IN, AccessMiddleware, Door
-from backsight.surfaces.extras import INSTALL_MCP, has_mcp, require_mcp
+from backsight.surfaces.extras import has_mcp, missing_mcp, require_mcp
 from backsight.surfaces.problems import problem_of
 from backsight.surfaces.request_limits import (
     BODY_SECONDS,
@@ -214,7 +214,7 @@ def addresses(listener: socket.socket, pages_token: str | None = None) -> list[s
     return [
         pages,
         f"REST  {url}/api/v1/docs",
-        f"MCP   {url}{MCP_PATH}" if has_mcp() else f"MCP   not served; {INSTALL_MCP}",
+        f"MCP   {url}{MCP_PATH}" if has_mcp() else f"MCP   not served: {missing_mcp()}",
     ]
 
 
@@ -305,8 +305,18 @@ def http_server(app: FastAPI) -> Server:
 
 def run_http(app: FastAPI, listener: socket.socket) -> None:
     """Serve until the process is interrupted or terminated; requests in progress have some seconds to finish."""
-    signal.signal(signal.SIGTERM, _exit_normally)  # the server raises the signal again after it has stopped
+    end_on_signals()  # the server raises the signal again after it has stopped
     http_server(app).run(sockets=[listener])
+
+
+def end_on_signals() -> None:
+    """Let SIGTERM and SIGINT end the process from now on.
+
+    A program that prints its address can be signalled before its server listens to signals. SIGINT is ignored in a
+    program that a shell started in the background, until this is called.
+    """
+    signal.signal(signal.SIGTERM, _exit_normally)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _exit_normally(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -12,7 +12,7 @@ import click
 
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Mode
-from backsight.surfaces.cli import DETAIL_HELP, JSON_HELP, carry_out
+from backsight.surfaces.cli import JSON_HELP, carry_out, completed_from, detail_option
 
 if TYPE_CHECKING:
     from backsight.importers.formats import FileFormat
@@ -20,24 +20,39 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 OPERATIONS_BY_ROWS = {"fills": "import_fills", "trades": "import_trades"}
 MODES = get_args(Mode)
+OTHER_FILES = "`backsight import bars` reads bars, and `backsight import positions` logs of positions"
 
 
 def file_command() -> click.Command:
     """The command that imports a file of any format."""
     from backsight.importers.registry import FORMATS
 
-    names = ", ".join(each.name for each in FORMATS)
+    names = [each.name for each in FORMATS]
     return click.Command(
         "import",
         params=[
             click.Argument(["path"], metavar="FILE"),
-            click.Option(["--format", "format_name"], metavar="NAME", help=f"One of {names}."),
-            click.Option(["--mode"], metavar="|".join(MODES), help="Asked for if the format does not say."),
+            click.Option(
+                ["--format", "format_name"],
+                metavar="NAME",
+                help=f"One of {', '.join(names)}. Default: recognised from the content.",
+                shell_complete=completed_from(names),
+            ),
+            click.Option(
+                ["--mode"],
+                metavar="|".join(MODES),
+                help="Asked for if the format does not say.",
+                shell_complete=completed_from(MODES),
+            ),
             click.Option(["--account"], metavar="NAME", help="Of a file of fills. Default: the name of the file."),
             click.Option(["--deployment"], metavar="NAME", help="An existing deployment, by name or id."),
             click.Option(["--strategy-name"], metavar="NAME", help="Of a file of trades, where rows name none."),
-            click.Option(["--currency"], metavar="CODE", help="Of the account of fills. Default: mostly USD."),
-            click.Option(["--timezone"], metavar="ZONE", help="Of times without an offset. Default: mostly UTC."),
+            click.Option(
+                ["--currency"], metavar="CODE", help="Of the account. Default: that of the format, mostly USD."
+            ),
+            click.Option(
+                ["--timezone"], metavar="ZONE", help="Of times without an offset. Default: that of the format."
+            ),
             click.Option(
                 ["--map", "mapped"],
                 metavar="COLUMN=FIELD",
@@ -46,7 +61,7 @@ def file_command() -> click.Command:
             ),
             click.Option(["--skip-broken"], is_flag=True, help="Leave out rows that cannot be read."),
             click.Option(["--dry-run"], is_flag=True, help="Show what would be imported and left out; write nothing."),
-            click.Option(["--detail"], metavar="brief|full", help=DETAIL_HELP),
+            detail_option(),
             click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
         ],
         callback=_import_file,
@@ -100,7 +115,12 @@ def _chosen(file: Path, name: str | None, columns: Mapping[str, str]) -> "FileFo
         fitting = [each.name for each in fitting_formats(file)]
         if len(fitting) > 1:
             name = click.prompt("The file fits several formats. Which is it?", type=click.Choice(fitting))
-    return chosen_format(file, name, columns=columns)
+    try:
+        return chosen_format(file, name, columns=columns)
+    except Invalid as error:
+        if error.field != "format":
+            raise
+        raise Invalid(f"{error.message.removeprefix('format: ')}; {OTHER_FILES}", field="format") from None
 
 
 def _is_terminal() -> bool:

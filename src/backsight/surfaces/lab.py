@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table as Grid
-from rich.text import Text
 
+from backsight.answers.brief import BriefCell, Column, Sentence, Table
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.text.counts import count_of
 from backsight.lab.analysis import AnalysisTerms, LabAnalysis
 from backsight.lab.arms import Arm, arms_named
+from backsight.lab.document import GridTable
 from backsight.lab.load import LabFiles
 from backsight.lab.planted import planted_file, planted_trades, truth_named
 from backsight.lab.report import summary_table
 from backsight.lab.run import run_lab, write_report
 from backsight.runtime.load import load_agent, load_class
 from backsight.surfaces.progress import progress_bar
-from backsight.surfaces.tables import console
+from backsight.surfaces.tables import console, show_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +51,18 @@ def show_lab(request: LabRequest) -> None:
         click.echo(json.dumps(analysis_as_json(report.analysis) | {"report": str(request.out)}, indent=2))
         return
     to = console()
-    to.print(Text(report.verdict, style="bold"), soft_wrap=True)
-    to.print(Text(report.analysis.power.sentence), soft_wrap=True)
-    table = summary_table(report.analysis)
-    grid = Grid(*table.header, box=None, pad_edge=False)
-    for row in table.rows:
-        grid.add_row(*row)
-    to.print(grid)
+    show_part(to, Sentence(report.verdict, "bold"))
+    show_part(to, Sentence(report.analysis.power.sentence))
+    show_part(to, _as_part(summary_table(report.analysis)))
     for note in report.data.notes:
-        to.print(Text(note, style="dim"), soft_wrap=True)
-    to.print(Text(f"Report in {request.out / 'report.html'} and {request.out / 'report.md'}"), soft_wrap=True)
+        show_part(to, Sentence(note, "dim"))
+    show_part(to, Sentence(f"Report in {request.out / 'report.html'} and {request.out / 'report.md'}"))
+
+
+def _as_part(table: GridTable) -> Table:
+    """A table of the report for a terminal, on which columns that do not fit give way."""
+    columns = tuple(Column(heading, heading, right=index > 1) for index, heading in enumerate(table.header))
+    return Table("arms", columns, tuple(tuple(BriefCell(text, text) for text in row) for row in table.rows))
 
 
 def load_arms(names: str, *, agent: str | None) -> list[Arm]:

@@ -19,7 +19,14 @@ from backsight.audience import AUDIENCES, Audience
 from backsight.core.errors import BacksightError, Unavailable
 from backsight.core.text.counts import count_of
 from backsight.settings import settings_from_environment
-from backsight.surfaces.cli import HELP_OPTIONS, Nouns, collect_garbage_from_now_on, memory_of, operation_command
+from backsight.surfaces.cli import (
+    HELP_OPTIONS,
+    KnownCommands,
+    Nouns,
+    collect_garbage_from_now_on,
+    memory_of,
+    operation_command,
+)
 from backsight.surfaces.extras import require_mcp
 
 if TYPE_CHECKING:
@@ -97,6 +104,7 @@ def serve(ctx: click.Context, host: str, port: int, audience: Audience, require_
         LOOPBACK,
         HttpOptions,
         addresses,
+        end_on_signals,
         http_application,
         listen,
         new_pages_token,
@@ -104,6 +112,7 @@ def serve(ctx: click.Context, host: str, port: int, audience: Audience, require_
     )
     from backsight.surfaces.request_log import no_log, write_to_stderr
 
+    end_on_signals()
     write_log = write_to_stderr if log else no_log
     with memory_of(ctx, actor="http") as memory, documents_kept_indexed(memory):
         token = new_pages_token(memory) if not require_keys and host in LOOPBACK else None
@@ -121,7 +130,7 @@ def serve(ctx: click.Context, host: str, port: int, audience: Audience, require_
     type=click.Choice(AUDIENCES),
     default="trader",
     show_default=True,
-    help="Whose tools to offer: a trader's, a coach's (read only), or the owner's (all).",
+    help="Whose tools to offer: a trader's, a coach's (reads, and writes facts about the owner), or all.",
 )
 @click.option(
     "--tools",
@@ -153,8 +162,16 @@ def mcp(
                 signal.signal(number, partial(_end_at_once, memory))
             surface.serve_stdio(caller, audience, tools=chosen)
             return
-        from backsight.surfaces.http_server import HttpOptions, base_url, listen, mcp_application, run_http
+        from backsight.surfaces.http_server import (
+            HttpOptions,
+            base_url,
+            end_on_signals,
+            listen,
+            mcp_application,
+            run_http,
+        )
 
+        end_on_signals()
         options = HttpOptions(host=host, mcp_audience=audience, tools=chosen, keys_required=require_keys)
         app = mcp_application(memory, options)
         listener = listen(host, port, memory=memory)
@@ -239,7 +256,7 @@ def schedule(ctx: click.Context) -> None:
     show_default=True,
     help="Folder of the store and the documents; a demo that is in it already is shown as it is.",
 )
-@click.option("--serve/--no-serve", "serving", default=True, help="Whether to serve the result over REST and MCP.")
+@click.option("--serve/--no-serve", "serving", default=True, help="Whether to serve it: the pages, REST and MCP.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: bool) -> None:
     """Trade a simulated year with memory, keep the store, and serve it."""
@@ -266,19 +283,21 @@ def serve_demo(memory: "Memory", port: int, folder: Path) -> None:
     from backsight.surfaces.http_server import (
         HttpOptions,
         addresses,
+        end_on_signals,
         http_application,
         listen,
         new_pages_token,
         run_http,
     )
 
+    end_on_signals()
     token = new_pages_token(memory)
     try:
         listener = listen("127.0.0.1", port)
     except Unavailable:
         listener = listen("127.0.0.1", 0)
-    click.echo("\n".join([*addresses(listener, token), "Open the pages in a browser. Stop with Ctrl-C."]))
     try:
+        click.echo("\n".join([*addresses(listener, token), "Open the pages in a browser. Stop with Ctrl-C."]))
         run_http(http_application(memory, HttpOptions(pages_token=token)), listener)
     except KeyboardInterrupt:
         click.echo(f"\nStopped. The demo is in {folder}.")
@@ -345,12 +364,12 @@ def backtest(store: Path | None, report: Path | None, every: int, fills: bool, a
     show_backtest(request, store=store, report=report, workspace=workspace, as_json=as_json)
 
 
-@program.group()
+@program.group(cls=KnownCommands)
 def lab() -> None:
     """Find out whether memory helps on recorded trades: replay them, compare arms, write a report."""
 
 
-@lab.command("run")
+@lab.command("run", short_help="Replay trades through a memory in RAM, and compare arms. Nothing is stored.")
 @click.option(
     "--trades",
     type=click.Path(path_type=Path),
@@ -381,8 +400,8 @@ def lab() -> None:
     help="New folder for the report.",
 )
 @click.option("--format", metavar="NAME", help="Format of the trades; recognised from the content if left out.")
-@click.option("--timezone", metavar="ZONE", help="Of times without an offset. Default: mostly UTC.")
-@click.option("--currency", metavar="CODE", help="Of the account of fills or positions. Default: mostly USD.")
+@click.option("--timezone", metavar="ZONE", help="Of times without an offset. Default: that of the format.")
+@click.option("--currency", metavar="CODE", help="Of the account of fills or positions. Default: that of the format.")
 @click.option("--strategy-name", metavar="NAME", help="Where rows name none. Default: the name of the file.")
 @click.option("--map", "mapped", metavar="COLUMN=FIELD", multiple=True, help="What a column of a table holds.")
 @click.option("--start-equity", type=float, help="Equity before the first trade, where the file does not say.")
@@ -421,7 +440,7 @@ def lab_run(
     )
 
 
-@lab.command("plant")
+@lab.command("plant", short_help="Write trades with a planted truth into a file.")
 @click.argument("truth", metavar="TRUTH")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--trades", default=500, show_default=True, help="Number of trades, over a year.")

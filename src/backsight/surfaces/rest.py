@@ -30,6 +30,9 @@ from backsight.surfaces.typed_text import typed, types_of
 BRIEF_RESPONSE: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
 """The answer to `?detail=brief`, beside that in JSON."""
 
+MOST_OF_A_PATH = 200
+"""Characters of an unknown path that an error repeats."""
+
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
@@ -174,6 +177,8 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
     if error.status_code == 400:
         return await _on_error(request, Invalid("the body cannot be read; send a JSON object", field="arguments"))
+    if error.status_code == 404 and error.detail == "Not Found":
+        return problem("NotFound", 404, f"no path {request.url.path[:MOST_OF_A_PATH]!r}; {PREFIX}/docs lists all")
     titles = {404: "NotFound", 405: "Invalid"}
     title = titles.get(error.status_code, "Refused")
     if error.status_code == 405:

@@ -186,9 +186,14 @@ def _print_values(to: Console, values: Mapping[str, str], indent: int = 0) -> No
         lines = value.split("\n")
         if to.is_terminal:
             room = max(to.width - indent - width, LEAST_VALUE_WIDTH)
-            lines = [part for line in lines for part in textwrap.wrap(line, room, break_on_hyphens=False) or [line]]
+            lines = [part for line in lines for part in _wrapped(line, room)]
         text = f"\n{' ' * (indent + width)}".join(lines)
         to.print(Styled.assemble(" " * indent, (label.ljust(width), "bold"), text), soft_wrap=True)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """A line broken between words; a long word, like the head of a chain, stays whole, so that it can be copied."""
+    return textwrap.wrap(line, width, break_on_hyphens=False, break_long_words=False) or [line]
 
 
 def _printable(value: object) -> str:

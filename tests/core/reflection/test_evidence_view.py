@@ -30,6 +30,7 @@ def test_the_fewest_trades_and_days_are_those_of_the_test() -> None:
     ("without", "missing"),
     [
         (evidence(closed=7), "7 closed trades; the first test is at 20"),
+        (evidence(closed=1), "1 closed trade; the first test is at 20"),
         (evidence(), "no group has 8 trades on 8 days with as many besides it"),
         (evidence(NEAR), "nothing was tested now; the next test is at 201 closed trades"),
         (

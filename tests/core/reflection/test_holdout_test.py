@@ -92,6 +92,7 @@ def test_no_difference_is_settled_by_no_number_of_days() -> None:
     both = [1.0, -1.0] * 6
     result = analyse_holdout(days_of("shown", both) + days_of("withheld", both, start=12))
     assert (result.verdict, result.days_to_settle) == ("not yet", None)
+    assert result.sentence.startswith("Whether memory helps is not known yet: the difference is")
     assert "more than ten years of such days" in result.sentence
 
 

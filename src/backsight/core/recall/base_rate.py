@@ -7,6 +7,7 @@ from typing import Literal
 from backsight.core.context import ContextVector
 from backsight.core.numbers import half_width, signed, with_margin
 from backsight.core.portfolio import Direction
+from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import Outcome, OutcomeUnit, unit_suffix
 
 LevelName = Literal["strategy", "direction", "symbol", "regime", "volatility_regime", "session"]
@@ -106,7 +107,7 @@ def reaches(effective_n: float, threshold: float) -> bool:
 def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None], joined: tuple[str, ...] = ()) -> str:
     """The win rate and the outcomes of a level in one line; `joined` are symbols that count as the level's."""
     if level.win_rate is None or level.win_rate_interval is None or not reaches(level.effective_n, TOO_LITTLE):
-        effective = "" if level.n < TOO_LITTLE else f", effective {level.effective_n:.0f}"
+        effective = "" if level.n < TOO_LITTLE else f", {_independent(level.effective_n)}"
         return f"too little to say (n={level.n}{effective})"
     low, high = (f"{100.0 * end:.0f}" for end in level.win_rate_interval)
     trades = f"{level.n} {trades_in_words(categories, joined)}"
@@ -116,7 +117,12 @@ def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None], j
         outcomes = f"no mean is given: {level.withheld}"
     open_trades = f"{level.open} open at the last mark" if level.open else ""
     rest = "".join(f"; {part}" for part in (outcomes, open_trades) if part)
-    return f"{rate}, effective {level.effective_n:.0f}{rest}"
+    return f"{rate}, {_independent(level.effective_n)}{rest}"
+
+
+def _independent(effective_n: float) -> str:
+    """What trades that resemble each other, or differ from the query, are worth as evidence."""
+    return f"worth about {count_of(round(effective_n), 'independent trade')}"
 
 
 def trades_in_words(categories: Mapping[LevelName, str | None], joined: tuple[str, ...] = ()) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from backsight.core.reflection.alpha_spending import FIRST_TEST, next_test
 from backsight.core.reflection.patterns import Measure, Pattern, TradeEvidence, WatchedPattern
 from backsight.core.strategies import Slot
+from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import OutcomeUnit
 
 MIN_TRADES_AND_DAYS = 8
@@ -136,7 +137,7 @@ def _why_no_lesson(group: Pattern, evidence: TradeEvidence) -> str:
 def _why_no_pattern(evidence: TradeEvidence) -> str:
     """Why there is no pattern at all."""
     if evidence.closed < FIRST_TEST:
-        return f"{evidence.closed} closed trades; the first test is at {FIRST_TEST}"
+        return f"{count_of(evidence.closed, 'closed trade')}; the first test is at {FIRST_TEST}"
     if not evidence.groups:
         return f"no group has {MIN_TRADES_AND_DAYS} trades on {MIN_TRADES_AND_DAYS} days with as many besides it"
     if not evidence.level:

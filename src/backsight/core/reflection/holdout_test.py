@@ -449,7 +449,7 @@ def _sentence(result: HoldoutResult) -> str:
         case "not yet" | "silent":
             days = result.days_to_settle
             more = "more than ten years of such days" if days is None else f"about {days:,} more days like these"
-            return f"Not yet: the difference is {estimate}; {more} would settle it."
+            return f"Whether memory helps is not known yet: the difference is {estimate}; {more} would settle it."
     assert_never(result.verdict)
 
 

@@ -158,7 +158,7 @@ def test_three_trades_are_too_little() -> None:
 def test_one_day_is_one_draw_however_many_trades_it_had() -> None:
     rate = base_rate_of([a_trade(n, r=(-1.0) ** n) for n in range(300)])
     assert (rate.headline.effective_n, rate.headline.days) == (1.0, 1)
-    assert rate.sentence == "too little to say (n=300, effective 1)"
+    assert rate.sentence == "too little to say (n=300, worth about 1 independent trade)"
     assert rate.headline.outcomes[0].interval is None
 
 
@@ -248,9 +248,10 @@ def test_a_level_has_a_sentence_for_the_trader() -> None:
         for n in range(63)
     ]
     query = Situation(symbol="BTC", direction="long", context=ContextVector(regime="ranging", session="overlap"))
+    figures = "were won (90 %: 31 to 52 %), worth about 58 independent trades; +0.25 ± 0.32R"
     assert [level.sentence for level in base_rate_of(trades, query).levels[2:4]] == [
-        "42 % of 63 long BTC trades were won (90 %: 31 to 52 %), effective 58; +0.25 ± 0.32R",
-        "42 % of 63 long BTC trades in ranging markets were won (90 %: 31 to 52 %), effective 58; +0.25 ± 0.32R",
+        f"42 % of 63 long BTC trades {figures}",
+        f"42 % of 63 long BTC trades in ranging markets {figures}",
     ]
 
 

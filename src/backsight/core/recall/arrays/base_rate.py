@@ -67,7 +67,7 @@ def base_rate(
     'regime'
     >>> print(rate.sentence)  # doctest: +NORMALIZE_WHITESPACE
     no long XAUUSD trades in ranging markets in the Asian session yet; elsewhere: 39 % of 90 long XAUUSD trades in
-    ranging markets were won (90 %: 31 to 48 %), effective 83; +0.18 ± 0.27R
+    ranging markets were won (90 %: 31 to 48 %), worth about 83 independent trades; +0.18 ± 0.27R
     >>> base_rate(columns, here, trade_filter=TradeFilter(strategy_name="another"), horizon=now).sentence
     'too little to say (n=0)'
     """
