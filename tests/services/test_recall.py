@@ -37,7 +37,12 @@ def test_a_recall_is_recorded_with_the_decision_based_on_it(memory: Memory, cloc
     answer = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up", direction="long", limit=5)
     clock.advance(minutes=5)
     call = memory.record_decision(**CALL, recalls=[answer.recall, answer.recall]).episode
-    [record] = memory.list_recalls(decision_id=call.id).recalls
+    listed = memory.list_recalls(decision_id=call.id)
+    assert [(each.id, each.symbol, each.pnl) for each in listed.episodes] == [
+        (won, "XAUUSD", 300.0),
+        (lost, "XAUUSD", -100.0),
+    ]
+    [record] = listed.recalls
     assert record.result.candidates == 2
     assert {part: [each.id for each in matches] for part, matches in record.result.found.items()} == {
         "nearest": [won, lost],

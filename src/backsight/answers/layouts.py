@@ -985,6 +985,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             "recalls",
             columns("symbol: {result.asked.symbol} | recorded: {known_at} | >candidates: {result.candidates}"),
         ),
+        Rows("episodes", columns("episode: {id} | symbol | direction | ended: {ended_at} | >pnl: {pnl:+.2f}")),
         Body("recalls", "{recall}", title="recall", name="handles"),
     ),
     "SizeAdvice": (

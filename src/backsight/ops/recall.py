@@ -40,6 +40,7 @@ from backsight.core.regime import Regime
 from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
+from backsight.core.trades.trade import Outcome
 from backsight.operation import query
 from backsight.services.behavior import Behavior, behaviors_at
 from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_about
@@ -278,11 +279,26 @@ class DecisionRecall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledEpisode:
+    """What a recalled episode is about and how it ended, so that nobody has to look up its id."""
+
+    id: str
+    trade_id: str | None
+    symbol: str
+    direction: Direction | None
+    ended_at: datetime
+    outcome: Outcome | None
+    pnl: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRecalls:
     """The recalls that a decision was based on, with their answers at that time."""
 
     decision_id: str
     recalls: tuple[DecisionRecall, ...]
+    episodes: tuple[RecalledEpisode, ...]
+    """The episodes of the answers, the latest first; those that were erased since are left out."""
     thinned_before: datetime | None
     """Recalls of before this instant were removed by `retention`; None if there are recalls, or none was removed."""
 
@@ -295,7 +311,7 @@ def list_recalls(
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> DecisionRecalls:
-    """List the recalls of a decision: each query with its instants, and the ids and factors of its answer."""
+    """List the recalls of a decision: each query with its instants, its answer, and the episodes in the answers."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         decision_id = _whole_decision_id(connection, ctx.owner, decision_id)
@@ -303,8 +319,22 @@ def list_recalls(
         if not recalls and not _is_decision(view, decision_id):
             raise NotFound(f"no decision {decision_id[:40]!r}; list_decisions lists them", field="decision_id")
         thinned_before = None if recalls else audit.thinned_before(connection, ctx.owner)
+        ids = {each.id for result, _ in recalls for ranked in result.found.values() for each in ranked}
+        episodes = sorted(stored.episodes_by_id(view, ids).values(), key=lambda each: (each.ended_at, each.id))
     return DecisionRecalls(
         decision_id=decision_id,
+        episodes=tuple(
+            RecalledEpisode(
+                id=each.id,
+                trade_id=each.trade_id,
+                symbol=each.symbol,
+                direction=each.direction,
+                ended_at=each.ended_at,
+                outcome=each.outcome,
+                pnl=each.pnl,
+            )
+            for each in reversed(episodes)
+        ),
         recalls=tuple(
             DecisionRecall(result=result, recall=encode_recall(result.asked, now=result.asked.as_of), known_at=known_at)
             for result, known_at in recalls
