@@ -124,7 +124,7 @@ async function prepareBar() {
   slider.hidden = false;
   const show = () => {
     const at = instants[slider.value];
-    text.textContent = at ? at.replace("T", " ").slice(0, 16) : "now";
+    text.textContent = at ? `${at.replace("T", " ").slice(0, 16)} UTC` : "now";
     slider.setAttribute("aria-valuetext", text.textContent);
   };
   slider.addEventListener("input", show);

@@ -22,36 +22,17 @@ from backsight.surfaces.web.visible_text import shown
 LIMIT, MOST_DOWNLOADED = 50, 100_000
 BRUSHED = ("mae_r", "mfe_r")
 GROUPS_SHOWN = 20
-CSV_COLUMNS = [
-    "id",
-    "opened_at",
-    "closed_at",
-    "symbol",
-    "direction",
-    "strategy_name",
-    "mode",
-    "status",
-    "size",
-    "entry_price",
-    "exit_price",
-    "stop_price",
-    "risk",
-    "pnl",
-    "fees",
-    "funding",
-    "mfe_r",
-    "mae_r",
-    "holding_minutes",
-    "exit_reason",
-    "confidence",
-    "market_context",
-    "reflection",
-]
+CSV_COLUMNS = (
+    *("id", "opened_at", "closed_at", "symbol", "direction", "strategy_name", "mode", "status"),
+    *("size", "entry_price", "exit_price", "stop_price", "risk", "pnl", "fees", "funding", "mfe_r", "mae_r"),
+    *("holding_minutes", "exit_reason", "confidence", "market_context", "reflection"),
+)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins with one of these is a formula to a spreadsheet."""
 
 
 def show(page: PageRequest) -> Response:
+    page = page.with_deployment(or_every=True)
     answer = page.memory.list_trades(**arguments(page), limit=LIMIT, cursor=page.text("cursor"), count=True)
     if page.fragment == "table":
         return page.render("trades_table.html", answer=answer, in_unit=in_unit)
@@ -60,11 +41,11 @@ def show(page: PageRequest) -> Response:
         and not page.text("cursor")
         and not page.memory.list_trades(mode="all", limit=1, **page.when).trades
     ):
-        return page.render("empty_trades.html", title="Trades")
+        return page.render("empty.html", title="Trades")
     scope = scope_of(page)
     by = page.choice("by", CATEGORIES) or "regime"
     groups = page.memory.break_down(by=by, **scope, limit=GROUPS_SHOWN)
-    stop, target = page.number("stop") or 1.0, page.number("target") or 2.0
+    stop, target = page.number("stop", 1.0), page.number("target", 2.0)
     return page.render(
         "trades.html",
         title="Trades",
@@ -166,7 +147,7 @@ def download(page: PageRequest) -> Response:
 
 
 def _every(page: PageRequest) -> Iterator[Trade]:
-    arguments_of_page, cursor = arguments(page), None
+    arguments_of_page, cursor = arguments(page.with_deployment(or_every=True)), None
     for _ in range(MOST_DOWNLOADED // 100):
         answer = page.memory.list_trades(**arguments_of_page, limit=100, cursor=cursor)
         yield from answer.trades
