@@ -516,6 +516,15 @@ def test_an_account_in_another_currency_is_shown_in_its_currency(client: TestCli
     call = a_trade_call(deployment="Fade@main", strategy_name="Fade", opened_at=T0 - timedelta(hours=2), closed_at=T0)
     memory.remember_trade(**call, equity=10_000.0)
     assert "EUR" in client.get("/?unit=money").text
+    page = client.get("/trades?unit=money").text
+    assert '+1,175.00 <span class="quiet">EUR</span>' in page
+    assert "net, EUR" in page
+    memory.remember_trade(**a_trade_call(strategy_name="In dollars"))
+    both = client.get("/trades?deployment=*&unit=money").text
+    assert 'class="quiet">EUR</span>' in both
+    assert 'class="quiet">USD</span>' in both
+    assert "Net adds EUR and USD without conversion" in both
+    assert "net, " not in both
 
 
 def test_a_wrong_address_is_a_page_that_says_what_to_do(client: TestClient) -> None:

@@ -12,7 +12,7 @@ from backsight.core.trades.trade import OutcomeUnit, Trade, unit_suffix
 
 Unit = Literal["money", "percent", "R"]
 UNITS: tuple[Unit, ...] = ("money", "percent", "R")
-UNIT_LABELS: dict[Unit, str] = {"money": "$", "percent": "%", "R": "R"}
+UNIT_LABELS: dict[Unit, str] = {"money": "money", "percent": "%", "R": "R"}
 OUTCOME_SCALES: dict[OutcomeUnit, float] = {"pct": 100.0}
 UNKNOWN = "–"
 MINUS = "−"

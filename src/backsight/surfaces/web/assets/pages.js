@@ -68,7 +68,7 @@ function localTimes(part) {
 
 function prepareCopies(part) {
   for (const button of part.querySelectorAll("[data-copy]")) {
-    button.hidden = false;
+    button.hidden = !navigator.clipboard; // it needs HTTPS or this machine
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
       button.textContent = "copied";
@@ -160,7 +160,7 @@ function step(by) {
   if (!next) return;
   rows[now]?.classList.remove("selected");
   next.classList.add("selected");
-  next.querySelector("a, button, input")?.focus();
+  (next.querySelector("td > a, summary") ?? next.querySelector("button, input"))?.focus();
 }
 
 document.addEventListener("keydown", onKey);

@@ -34,8 +34,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def show(page: PageRequest) -> Response:
     page = page.with_deployment(or_every=True)
     answer = page.memory.list_trades(**arguments(page), limit=LIMIT, cursor=page.text("cursor"), count=True)
+    currencies = page.currencies() if page.state.unit == "money" else {}
     if page.fragment == "table":
-        return page.render("trades_table.html", answer=answer, in_unit=in_unit)
+        return page.render("trades_table.html", answer=answer, in_unit=in_unit, currencies=currencies)
     if (
         not answer.trades
         and not page.text("cursor")
@@ -51,6 +52,7 @@ def show(page: PageRequest) -> Response:
         title="Trades",
         answer=answer,
         in_unit=in_unit,
+        currencies=currencies,
         orders=get_args(TradeOrder),
         categories=CATEGORIES,
         by=by,
@@ -109,7 +111,7 @@ def breakdown_chart(groups: BrokenDown) -> SvgChart | None:
         for each in groups.groups
         for figure in [each.figures.r if in_r else each.figures.money]
     ]
-    unit = "R" if in_r else ""
+    unit = "R" if in_r else f" {groups.currency}" if groups.currency else ""
     return range_chart(f"Expectancy by {groups.by}, with 90 % intervals.", rows, suffix=unit)
 
 
