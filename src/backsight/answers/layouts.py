@@ -966,7 +966,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows(
             "explanation.fields",
             columns(
-                "field: {name} | query: {asked} | memory: {held} | >closeness: {closeness:.2f} | "
+                "field: {name} | query: {query_value} | memory: {memory_value} | >closeness: {closeness:.2f} | "
                 ">adds: {contribution:.2f}"
             ),
         ),

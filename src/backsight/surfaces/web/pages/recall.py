@@ -46,7 +46,8 @@ def explain(page: PageRequest) -> Response:
     if memory_id is None or recall is None:
         raise Invalid("is missing; open this page from a recall", field="memory")
     explained = page.memory.explain_recall(memory_id=memory_id, recall=recall)
-    return page.render("recall_why.html", title="Recall", explained=explained, factors=FACTORS, recall=recall)
+    values = {"explained": explained, "episodes": {each.id: each for each in explained.episodes}, "recall": recall}
+    return page.render("recall_why.html", title="Recall", factors=FACTORS, **values)
 
 
 def _last_symbol(page: PageRequest) -> str | None:
