@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from backsight.memory import Memory
@@ -133,6 +134,7 @@ def test_two_revisions_of_the_lessons_are_compared(visitor: Visitor) -> None:
     visitor.click(rows.nth(1).get_by_role("radio").last)
     visitor.press("Compare")
     expect(visitor.page.locator(".difference .gone", has_text="wait for the retest")).to_have_count(1)
+    assert Axe().run(visitor.page).violations_count == 0, "headings of lessons are below those of the page"
     assert visitor.clicks == clicks_of("Compare two revisions of the lessons")
 
 
