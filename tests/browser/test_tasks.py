@@ -100,7 +100,7 @@ def test_the_worst_trade_of_a_month_what_it_was_shown_and_what_it_would_be_shown
     visitor.choose("order", "worst")
     since, until = FEBRUARY
     worst = memory.list_trades(mode="all", order="worst", since=since, until=until, limit=1).trades[0]
-    row = visitor.page.locator("#table tbody a").first
+    row = visitor.page.locator("#table .list tbody a").first
     expect(row).to_have_attribute("href", re.compile(worst.id))  # the address changes before the table does
     visitor.click(row)
     visitor.page.wait_for_url(re.compile(f"/trades/{worst.id}"))
@@ -118,7 +118,7 @@ def test_the_worst_trade_of_a_month_what_it_was_shown_and_what_it_would_be_shown
 
 def test_why_a_memory_was_not_recalled(visitor: Visitor) -> None:
     visitor.click("Trades")
-    visitor.click(visitor.page.locator("#table tbody tr", has_text="XAUUSD").last.locator("a"))
+    visitor.click(visitor.page.locator("#table .list tbody tr", has_text="XAUUSD").last.locator("a"))
     visitor.click("What comes to mind in this situation")
     visitor.press("Explain")
     expect(visitor.page.locator("main")).to_contain_text("Why this memory?")

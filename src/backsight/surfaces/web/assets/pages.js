@@ -78,7 +78,9 @@ function prepareCopies(part) {
 
 function prepareForms(part) {
   for (const form of part.querySelectorAll("form[data-swap]")) {
-    const send = () => swap(form.dataset.swap, addressOf(form));
+    const send = () => {
+      for (const [place, name] of form.dataset.swap.split(" ").entries()) swap(name, addressOf(form), { remember: !place });
+    };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       send();

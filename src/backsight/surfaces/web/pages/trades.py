@@ -33,34 +33,31 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def show(page: PageRequest) -> Response:
     page = page.with_deployment(or_every=True)
+    if page.fragment == "results":
+        return page.render("trades_results.html", **results_of(page))
     answer = page.memory.list_trades(**arguments(page), limit=LIMIT, cursor=page.text("cursor"), count=True)
     currencies = page.currencies() if page.state.unit == "money" else {}
+    table = {"answer": answer, "in_unit": in_unit, "currencies": currencies, "scatter": scatter_of(page, answer)}
     if page.fragment == "table":
-        return page.render("trades_table.html", answer=answer, in_unit=in_unit, currencies=currencies)
+        return page.render("trades_table.html", **table)
     if (
         not answer.trades
         and not page.text("cursor")
         and not page.memory.list_trades(mode="all", limit=1, **page.when).trades
     ):
         return page.render("empty.html", title="Trades")
-    scope = scope_of(page)
-    by = page.choice("by", CATEGORIES) or "regime"
-    groups = page.memory.break_down(by=by, **scope, limit=GROUPS_SHOWN)
+    orders = get_args(TradeOrder)
+    return page.render("trades.html", title="Trades", orders=orders, **table, **results_of(page))
+
+
+def results_of(page: PageRequest) -> dict[str, Any]:
+    """The results by category, and those of a plain stop and target."""
+    scope, by = scope_of(page), page.choice("by", CATEGORIES) or "regime"
     stop, target = page.number("stop", 1.0), page.number("target", 2.0)
-    return page.render(
-        "trades.html",
-        title="Trades",
-        answer=answer,
-        in_unit=in_unit,
-        currencies=currencies,
-        orders=get_args(TradeOrder),
-        categories=CATEGORIES,
-        by=by,
-        groups=groups,
-        breakdown=breakdown_chart(groups),
-        scatter=scatter_of(page, answer),
-        exits=page.memory.compare_exits(stop_r=stop, target_r=target, **scope),
-    )
+    groups = page.memory.break_down(by=by, **scope, limit=GROUPS_SHOWN)
+    exits = page.memory.compare_exits(stop_r=stop, target_r=target, **scope)
+    chart = breakdown_chart(groups)
+    return {"categories": CATEGORIES, "by": by, "groups": groups, "breakdown": chart, "exits": exits}
 
 
 def scope_of(page: PageRequest) -> dict[str, Any]:
