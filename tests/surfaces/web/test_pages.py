@@ -467,6 +467,9 @@ def test_a_mode_chooses_the_deployment_and_an_unknown_one_is_an_error(client: Te
     for address in ("/?deployment=nope", "/trades?deployment=nope", "/mind?mode=paper", "/trades?mode=paper"):
         assert client.get(address).status_code == 404, address
     assert "as_of=2025-01-01" in client.get("/trades/nope?as_of=2025-01-01").text
+    past = client.get("/?deployment=manual:live&as_of=2020-01-01").text
+    assert "Nothing here by" in past
+    assert "Other deployments" not in past
 
 
 def test_a_value_that_is_not_understood_is_never_replaced(client: TestClient, memory: Memory) -> None:
