@@ -29,7 +29,7 @@ MEANS_WITHOUT_INTERVAL = """
 [...document.querySelectorAll('th')].filter(visible).filter(heading => {
   let next = heading.nextElementSibling;
   while (next && !visible(next)) next = next.nextElementSibling;
-  return /^(won|mean|mean R|expectancy)$/.test(heading.textContent.trim()) && next?.textContent.trim() !== '90 %';
+  return /^(won|mean|mean R|expectancy|a day|a trade|money a day)$/.test(heading.textContent.trim()) && next?.textContent.trim() !== '90 %';
 }).map(heading => heading.closest('table').textContent);
 function visible(element) { return element.offsetParent !== null; }
 """
@@ -128,6 +128,11 @@ def test_a_walk_by_keyboard(page: Page, demo_url: str) -> None:
     assert page.locator("tr.selected a").get_attribute("href") != first
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/trades/"))
+    page.goto(demo_url + "/decisions")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+    page.go_back()
+    page.wait_for_url(re.compile("/trades/"))
     chart = page.locator("#prices")
     chart.focus()
     page.keyboard.press("ArrowRight")
@@ -162,7 +167,7 @@ def test_every_stop_of_the_tab_key_shows_its_focus_and_a_chart_is_one_stop(page:
 
 def test_brushing_filters_the_table(page: Page, demo_url: str) -> None:
     page.goto(demo_url + "/trades")
-    before = page.locator("#table tbody tr").count()
+    before = page.locator("#table .list tbody tr").count()
     area = page.locator("#scatter .wide .brush")
     area.scroll_into_view_if_needed()
     box = area.bounding_box()
@@ -173,13 +178,28 @@ def test_brushing_filters_the_table(page: Page, demo_url: str) -> None:
     with page.expect_response(re.compile("fragment=table")):
         page.mouse.up()
     page.wait_for_url(re.compile("mae_r_from"))
-    assert page.locator("#table tbody tr").count() < before
+    assert page.locator("#table .list tbody tr").count() < before
+    expect(page.locator("#table")).to_contain_text("Only the brushed part: MAE")
+
+
+def test_a_filter_changes_every_part_of_the_page(page: Page, demo_url: str) -> None:
+    page.goto(demo_url + "/trades?by=session")
+    page.locator("input[name=since]").fill("2025-03-01")
+    with page.expect_response(re.compile("fragment=results")):
+        page.keyboard.press("Tab")
+    counted = re.compile(r"^(\d+) closed trades")
+    results = page.locator("[data-fragment=results]")
+    expect(results).to_contain_text("Broken down by session")
+    table = counted.match(page.locator("#table p").first.inner_text())
+    assert table is not None
+    expect(results).to_contain_text(f"{table[1]} closed trades by session")
+    assert page.locator("#scatter tbody tr").count() == int(table[1])
 
 
 @pytest.mark.parametrize("late", ["the older", "the newer"])
 def test_of_two_answers_that_of_the_last_question_is_shown(page: Page, demo_url: str, late: str) -> None:
     page.goto(demo_url + "/trades?result=lost&order=worst")
-    row = page.locator("#table tbody a").first
+    row = page.locator("#table .list tbody a").first
     worst = row.get_attribute("href") or "none"
     page.goto(demo_url + "/trades")
     waiting: list[Route] = []
@@ -228,7 +248,7 @@ def test_two_decisions_are_compared_both_open(page: Page, demo_url: str) -> None
 def test_print_has_the_content_without_the_controls(page: Page, demo_url: str) -> None:
     page.goto(demo_url + "/trades")
     page.emulate_media(media="print")
-    expect(page.locator("#table table")).to_be_visible()
+    expect(page.locator("#table .list")).to_be_visible()
     for control in ("nav", "#state", "form.filters"):
         expect(page.locator(control).first).to_be_hidden()
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from backsight.memory import Memory
@@ -99,7 +100,7 @@ def test_the_worst_trade_of_a_month_what_it_was_shown_and_what_it_would_be_shown
     visitor.choose("order", "worst")
     since, until = FEBRUARY
     worst = memory.list_trades(mode="all", order="worst", since=since, until=until, limit=1).trades[0]
-    row = visitor.page.locator("#table tbody a").first
+    row = visitor.page.locator("#table .list tbody a").first
     expect(row).to_have_attribute("href", re.compile(worst.id))  # the address changes before the table does
     visitor.click(row)
     visitor.page.wait_for_url(re.compile(f"/trades/{worst.id}"))
@@ -117,7 +118,7 @@ def test_the_worst_trade_of_a_month_what_it_was_shown_and_what_it_would_be_shown
 
 def test_why_a_memory_was_not_recalled(visitor: Visitor) -> None:
     visitor.click("Trades")
-    visitor.click(visitor.page.locator("#table tbody tr", has_text="XAUUSD").last.locator("a"))
+    visitor.click(visitor.page.locator("#table .list tbody tr", has_text="XAUUSD").last.locator("a"))
     visitor.click("What comes to mind in this situation")
     visitor.press("Explain")
     expect(visitor.page.locator("main")).to_contain_text("Why this memory?")
@@ -133,6 +134,7 @@ def test_two_revisions_of_the_lessons_are_compared(visitor: Visitor) -> None:
     visitor.click(rows.nth(1).get_by_role("radio").last)
     visitor.press("Compare")
     expect(visitor.page.locator(".difference .gone", has_text="wait for the retest")).to_have_count(1)
+    assert Axe().run(visitor.page).violations_count == 0, "headings of lessons are below those of the page"
     assert visitor.clicks == clicks_of("Compare two revisions of the lessons")
 
 

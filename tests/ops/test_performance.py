@@ -141,6 +141,20 @@ def test_results_are_broken_down_by_a_category(memory: Memory, clock: FakeClock)
         memory.break_down(by="symbol", deployment="nobody")
 
 
+def test_money_of_several_currencies_is_said_to_be_added_as_it_is(memory: Memory) -> None:
+    memory.remember_trade(**a_trade_call())
+    assert memory.break_down(by="symbol").currency == "USD"
+    memory.save_strategy(name="Fade", thesis="Extremes revert.")
+    memory.open_account(venue="kraken", name="main", currency="EUR")
+    memory.deploy(strategy_name="Fade", account="main")
+    memory.remember_trade(**a_trade_call(strategy_name="Fade", deployment="Fade@main"))
+    mixed = memory.break_down(by="symbol")
+    assert mixed.currency is None
+    assert mixed.message.endswith("Net adds EUR and USD without conversion: name a deployment, or read R.")
+    assert memory.break_down(by="symbol", deployment="Fade@main").currency == "EUR"
+    assert "without conversion" not in memory.break_down(by="deployment").message
+
+
 def test_the_equity_by_day_follows_closes_transfers_and_readings(memory: Memory, clock: FakeClock) -> None:
     memory.record_equity(equity=1_000.0)
     clock.advance(days=1)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from backsight.answers.brief import Table
+from backsight.answers.layouts import brief_of
 from backsight.core.context import ContextVector
 from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError, Invalid, NotFound
@@ -37,7 +39,12 @@ def test_a_recall_is_recorded_with_the_decision_based_on_it(memory: Memory, cloc
     answer = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up", direction="long", limit=5)
     clock.advance(minutes=5)
     call = memory.record_decision(**CALL, recalls=[answer.recall, answer.recall]).episode
-    [record] = memory.list_recalls(decision_id=call.id).recalls
+    listed = memory.list_recalls(decision_id=call.id)
+    assert [(each.id, each.symbol, each.pnl) for each in listed.episodes] == [
+        (won, "XAUUSD", 300.0),
+        (lost, "XAUUSD", -100.0),
+    ]
+    [record] = listed.recalls
     assert record.result.candidates == 2
     assert {part: [each.id for each in matches] for part, matches in record.result.found.items()} == {
         "nearest": [won, lost],
@@ -170,7 +177,11 @@ def test_an_explanation_gives_the_rank_of_a_memory_and_what_would_raise_it(memor
     for number in range(4):
         remember(memory, 1 + number, context_regime="ranging")
     answer = memory.recall_memories(symbol="XAUUSD", context_regime="trending_up", limit=2)
-    explanation = memory.explain_recall(memory_id=old, recall=answer.recall).explanation
+    explained = memory.explain_recall(memory_id=old, recall=answer.recall)
+    explanation = explained.explanation
+    assert {each.id for each in explained.episodes} == {old, *(each.id for each in explanation.ahead)}
+    (fields,) = (part for part in brief_of(explained).parts if isinstance(part, Table))
+    assert [cell.text for cell in fields.rows[0]].count("trending_up") == 2, "the query's value and the memory's"
     assert (explanation.rank, explanation.candidates, explanation.nearest_rank) == (1, 5, 1)
     assert {field.name: field.closeness for field in explanation.fields} == {"regime": 1.0}
     other = memory.explain_recall(memory_id=answer.memories[1].id, recall=answer.recall).explanation

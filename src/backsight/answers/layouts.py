@@ -1025,7 +1025,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows(
             "explanation.fields",
             columns(
-                "field: {name} | query: {asked} | memory: {held} | >closeness: {closeness:.2f} | "
+                "field: {name} | query: {query_value} | memory: {memory_value} | >closeness: {closeness:.2f} | "
                 ">adds: {contribution:.2f}"
             ),
         ),
@@ -1044,6 +1044,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             "recalls",
             columns("symbol: {result.asked.symbol} | recorded: {known_at} | >candidates: {result.candidates}"),
         ),
+        Rows("episodes", columns("episode: {id} | symbol | direction | ended: {ended_at} | >pnl: {pnl:+.2f}")),
         Body("recalls", "{recall}", title="recall", name="handles"),
     ),
     "SizeAdvice": (

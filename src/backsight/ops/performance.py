@@ -33,6 +33,7 @@ from backsight.services.deployments import (
 from backsight.services.performance import KnownTrades, equity_of, performance_of
 from backsight.store import notes as stored_notes
 from backsight.store import state as stored_state
+from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
 
@@ -103,6 +104,8 @@ class BrokenDown:
     groups: tuple[FiguresOfGroup, ...]
     trades: int
     """The number of trades that were grouped."""
+    currency: str | None
+    """The currency of money; None if the accounts have several, whose amounts are added without conversion."""
     mode: Mode
     message: str
     as_of: datetime
@@ -336,12 +339,18 @@ def break_down(
         groups = figures_by(trades.columns, by_label, most=limit)
         shown = f"{len(groups)} of {len(by_label)} groups" if len(by_label) > limit else count_of(len(groups), "group")
         sentence = f"{count_of(len(rows), 'closed trade')} by {by}: {shown}."
+        used = {each.account_id for each in scope.deployments if each.id in own}
+        accounts = stored_strategies.accounts(connection, ctx.owner)
+        currencies = sorted({each.currency for each in accounts if each.id in used})
+        if len(currencies) > 1 and by != "deployment":
+            sentence += f" Net adds {' and '.join(currencies)} without conversion: name a deployment, or read R."
         if not len(rows):
             sentence = "No closed trades match. " + hint_where_trades_are(view, mode=scope.mode, symbol=symbol)
     return BrokenDown(
         by=by,
         groups=groups,
         trades=len(rows),
+        currency=currencies[0] if len(currencies) == 1 else None,
         mode=scope.mode,
         message=" ".join([*scope.notes, sentence]),
         as_of=view.as_of,

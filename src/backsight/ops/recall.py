@@ -1,6 +1,6 @@
 """Recall: the memories that matter for the decision at hand, and why they matter."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Literal
@@ -40,6 +40,7 @@ from backsight.core.regime import Regime
 from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
+from backsight.core.trades.trade import Outcome
 from backsight.operation import query
 from backsight.services.behavior import Behavior, behaviors_at
 from backsight.services.beliefs import BeliefView, DecisionSubject, beliefs_about
@@ -228,11 +229,43 @@ def _score_and_id(score: float, last: str) -> tuple[float, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledEpisode:
+    """What a recalled episode is about and how it ended, so that nobody has to look up its id."""
+
+    id: str
+    trade_id: str | None
+    symbol: str
+    direction: Direction | None
+    ended_at: datetime
+    outcome: Outcome | None
+    pnl: float | None
+
+
+def _recalled_episodes(view: View, ids: Collection[str]) -> tuple[RecalledEpisode, ...]:
+    """The episodes with these ids, the latest first."""
+    episodes = sorted(stored.episodes_by_id(view, ids).values(), key=lambda each: (each.ended_at, each.id))
+    return tuple(
+        RecalledEpisode(
+            id=each.id,
+            trade_id=each.trade_id,
+            symbol=each.symbol,
+            direction=each.direction,
+            ended_at=each.ended_at,
+            outcome=each.outcome,
+            pnl=each.pnl,
+        )
+        for each in reversed(episodes)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallExplained:
     """The reasons for the rank of a memory, or why it was not a candidate."""
 
     explanation: Explanation
     query: RecallQuery
+    episodes: tuple[RecalledEpisode, ...]
+    """The memory, and those ahead of it, the latest first."""
 
 
 @query(audience=("trader",))
@@ -264,7 +297,9 @@ def explain_recall(
             if episode is None:
                 raise NotFound(f"no memory {memory_id[:40]!r}; give the id of an episode", field="memory_id")
             explanation = not_a_candidate(memory_id, ["it has no outcome"], session.scan().candidates)
-    return RecallExplained(explanation=explanation, query=recall_query)
+        view = ctx.view(connection, recall_query.as_of, recall_query.seen_at)
+        episodes = _recalled_episodes(view, {memory_id, *(each.id for each in explanation.ahead)})
+    return RecallExplained(explanation=explanation, query=recall_query, episodes=episodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +318,8 @@ class DecisionRecalls:
 
     decision_id: str
     recalls: tuple[DecisionRecall, ...]
+    episodes: tuple[RecalledEpisode, ...]
+    """The episodes of the answers, the latest first; those that were erased since are left out."""
     thinned_before: datetime | None
     """Recalls of before this instant were removed by `retention`; None if there are recalls, or none was removed."""
 
@@ -295,7 +332,7 @@ def list_recalls(
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> DecisionRecalls:
-    """List the recalls of a decision: each query with its instants, and the ids and factors of its answer."""
+    """List the recalls of a decision: each query with its instants, its answer, and the episodes in the answers."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         decision_id = _whole_decision_id(connection, ctx.owner, decision_id)
@@ -303,8 +340,11 @@ def list_recalls(
         if not recalls and not _is_decision(view, decision_id):
             raise NotFound(f"no decision {decision_id[:40]!r}; list_decisions lists them", field="decision_id")
         thinned_before = None if recalls else audit.thinned_before(connection, ctx.owner)
+        ids = {each.id for result, _ in recalls for ranked in result.found.values() for each in ranked}
+        episodes = _recalled_episodes(view, ids)
     return DecisionRecalls(
         decision_id=decision_id,
+        episodes=episodes,
         recalls=tuple(
             DecisionRecall(result=result, recall=encode_recall(result.asked, now=result.asked.as_of), known_at=known_at)
             for result, known_at in recalls

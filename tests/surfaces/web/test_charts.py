@@ -51,11 +51,12 @@ def test_the_labels_of_lines_and_levels_never_cover_each_other() -> None:
 
 
 def test_the_labels_of_a_time_axis_do_not_overlap_at_any_width_and_span() -> None:
-    for width in (WIDE, NARROW):
-        for days in (0.1, 1.5, 20, 150, 4_000):
-            start = START.timestamp()
+    for width in (WIDE, NARROW, 260):
+        for days in (0.1, 0.3, 1.5, 20, 150, 4_000):
+            start = START.timestamp() + 5_000
             labels = "".join(time_axis(Scale(start, start + days * 86_400, 60, width - 60), 10))
             texts = re.findall(r'x="([\d.]+)".*?text-anchor="(\w+)">([^<]+)<', labels)
+            assert texts, (width, days)
             ends = [(_left(float(x), anchor, text), text) for x, anchor, text in texts]
             assert all(a + 6.7 * len(text) < b for (a, text), (b, _) in itertools.pairwise(ends)), (
                 width,

@@ -25,7 +25,7 @@ from backsight.surfaces.web.page import PAGES
 from backsight.surfaces.web.visible_text import shown
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from backsight.testing.runners import FakeRunner
-from support import LESSONS, deployed, lost_in_ranges
+from support import LESSONS, deployed, lost_in_ranges, ticked
 
 TOKEN = "token"
 OWN = {"origin": "http://127.0.0.1:8765"}
@@ -99,8 +99,9 @@ def test_the_owner_reads_memory_on_a_day_on_which_the_agent_does_not(
     while not withholds_memory(half, clock.now()):
         clock.advance(days=1)
     assert memory.recall_memories(symbol="XAUUSD", deployment="half").memories == ()
-    page = client.get("/recall?symbol=XAUUSD&deployment=half").text
+    page = client.get("/recall?symbol=XAUUSD&deployment=half&direction=long").text
     assert f"/trades/{trade.id}" in page
+    assert "Size: risk" in page
     assert "withheld from the agent on 50% of days" in page
     decisions = client.get("/decisions?deployment=half").text
     assert "range unresolved" in decisions
@@ -444,6 +445,73 @@ def test_a_form_leads_back_to_a_page_of_this_server_only(client: TestClient) -> 
         )
 
 
+def test_every_part_of_the_page_trades_is_about_the_deployment_of_the_bar(client: TestClient, memory: Memory) -> None:
+    for n, mode in enumerate(("live", "sim", "sim")):
+        memory.remember_trade(**a_trade_call(strategy_name=mode, mode=mode, closed_at=T0 - timedelta(days=3 - n)))
+    page = client.get("/trades").text
+    assert '<option value="manual-sim:sim" selected>' in page
+    assert "2 closed trades, newest first" in page
+    assert "2 closed trades by regime" in page
+    every = client.get("/trades?deployment=*").text
+    assert "3 closed trades, newest first" in every
+    assert 'live <span class="quiet">live</span>' in every
+    assert len(client.get("/trades.csv").text.splitlines()) == 3
+
+
+def test_a_mode_chooses_the_deployment_and_an_unknown_one_is_an_error(client: TestClient, memory: Memory) -> None:
+    for mode in ("live", "sim"):
+        memory.remember_trade(**a_trade_call(strategy_name=mode, mode=mode))
+    page = client.get("/?deployment=manual-sim:sim&mode=live").text
+    assert '<option value="manual:live" selected>' in page
+    assert "manual-sim:sim</option>" not in page
+    for address in ("/?deployment=nope", "/trades?deployment=nope", "/mind?mode=paper", "/trades?mode=paper"):
+        assert client.get(address).status_code == 404, address
+    assert "as_of=2025-01-01" in client.get("/trades/nope?as_of=2025-01-01").text
+    past = client.get("/?deployment=manual:live&as_of=2020-01-01").text
+    assert "Nothing here by" in past
+    assert "Other deployments" not in past
+
+
+def test_a_value_that_is_not_understood_is_never_replaced(client: TestClient, memory: Memory) -> None:
+    memory.remember_trade(**a_trade_call())
+    for address in ("/trades?stop=0", "/trades?target=0", "/trades?by=bogus", "/decisions?kind=bogus"):
+        assert client.get(address).status_code == 422, address
+
+
+def test_later_is_offered_only_in_the_past(client: TestClient, memory: Memory) -> None:
+    memory.remember_trade(**a_trade_call())
+    assert 'id="later"' not in client.get("/trades").text
+    assert 'id="later"' in client.get("/trades?as_of=2025-01-01").text
+
+
+def test_an_outcome_without_r_has_its_unit(client: TestClient, memory: Memory) -> None:
+    for atr in (None, 95.0):
+        memory.remember_trade(
+            **a_trade_call(
+                pnl=20.0, pnl_r=None, entry_price=2_000.0, size=1.0, context_atr_d1=atr, market_context=str(atr)
+            )
+        )
+    page = client.get("/recall?symbol=XAUUSD").text
+    assert "+0.21 daily ATR<br>+1.00%</td>" in page  # the mean in each unit
+    assert '<td class="n">+1.00%</td>' in page
+    assert "+0.01" not in page
+
+
+def test_a_decision_in_the_list_shows_what_became_of_it(client: TestClient, memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    ticked(memory, clock, deployment="VolBreakout@main")
+    opened = {
+        each.opened[0]: each.at
+        for each in memory.list_decisions(deployment="VolBreakout@main").decisions
+        if each.opened
+    }
+    page = client.get("/decisions?kind=executed&deployment=VolBreakout@main").text
+    assert opened
+    for trade, at in opened.items():
+        row = next(each for each in page.split("<tr>") if f">{at:%Y-%m-%d %H:%M}</time>" in each)
+        assert f'<a href="/trades/{trade}' in row
+
+
 def test_an_account_in_another_currency_is_shown_in_its_currency(client: TestClient, memory: Memory) -> None:
     memory.save_strategy(name="Fade", thesis="Extremes revert.")
     memory.open_account(venue="kraken", name="main", currency="EUR")
@@ -451,6 +519,15 @@ def test_an_account_in_another_currency_is_shown_in_its_currency(client: TestCli
     call = a_trade_call(deployment="Fade@main", strategy_name="Fade", opened_at=T0 - timedelta(hours=2), closed_at=T0)
     memory.remember_trade(**call, equity=10_000.0)
     assert "EUR" in client.get("/?unit=money").text
+    page = client.get("/trades?unit=money").text
+    assert '+1,175.00 <span class="quiet">EUR</span>' in page
+    assert "net, EUR" in page
+    memory.remember_trade(**a_trade_call(strategy_name="In dollars"))
+    both = client.get("/trades?deployment=*&unit=money").text
+    assert 'class="quiet">EUR</span>' in both
+    assert 'class="quiet">USD</span>' in both
+    assert "Net adds EUR and USD without conversion" in both
+    assert "net, " not in both
 
 
 def test_a_wrong_address_is_a_page_that_says_what_to_do(client: TestClient) -> None:

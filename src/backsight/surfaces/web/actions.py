@@ -92,7 +92,7 @@ def edit_fact(page: PageRequest) -> Response:
     return _back(page)
 
 
-def set_fact_confidence(page: PageRequest) -> Response:
+def fact_confidence(page: PageRequest) -> Response:
     is_promoted = page.form.get("confidence") == "asserted"
     confidence: FactConfidence = "asserted" if is_promoted else "inferred"
     page.memory.set_fact_confidence(fact_id=_field(page, "fact_id"), confidence=confidence)
@@ -142,18 +142,10 @@ def verify(page: PageRequest) -> Response:
 
 
 FORMS: Mapping[str, Callable[[PageRequest], Response]] = {
-    "annotate": annotate,
-    "decide-proposal": decide_proposal,
-    "decide-edit": decide_edit,
-    "retire-belief": retire_belief,
-    "cancel-plan": cancel_plan,
-    "add-fact": add_fact,
-    "edit-fact": edit_fact,
-    "fact-confidence": set_fact_confidence,
-    "archive-fact": archive_fact,
-    "restore-fact": restore_fact,
-    "erase-fact": erase_fact,
-    "session": session,
-    "re-examine": re_examine,
-    "verify": verify,
+    action.__name__.replace("_", "-"): action
+    for action in (
+        *(annotate, decide_proposal, decide_edit, retire_belief, cancel_plan, session, re_examine, verify),
+        *(add_fact, edit_fact, fact_confidence, archive_fact, restore_fact, erase_fact),
+    )
 }
+"""The forms by the last part of their address."""

@@ -177,8 +177,6 @@ def _with_headers(response: Response) -> Response:
 
 
 OtherHandler = Callable[["Request", Any], Response | Awaitable[Response]]
-
-
 PageErrorHandler = Callable[["Request", Exception], Awaitable[Response]]
 
 

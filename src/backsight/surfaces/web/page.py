@@ -13,11 +13,12 @@ from starlette.responses import HTMLResponse, Response
 from backsight import __version__
 from backsight.answers.layouts import brief_of
 from backsight.answers.values import text_of
-from backsight.core.errors import BacksightError, Invalid
+from backsight.core.errors import BacksightError, Invalid, NotFound
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.surfaces.web import numbers
-from backsight.surfaces.web.state import EVERY, PERIODS, BarState, short_instant
+from backsight.surfaces.web.charts.bars import small_bar
+from backsight.surfaces.web.state import EVERY, PERIODS, BarState, read_state, short_instant
 from backsight.surfaces.web.visible_text import as_typed, finalize, markdown
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ WORDS = {
 """Names of values that a reader of a page would not know, in words."""
 
 
+NUMBER_FILTERS = (
+    *("signed", "plain", "share", "price", "size", "aligned", "interval"),
+    *("outcome", "outcome_interval", "day", "holding", "short"),
+)
+"""The functions of `numbers` that templates use."""
+
+
 def words(name: object) -> str:
     """A name in words."""
     return WORDS.get(str(name), str(name).replace("_", " "))
@@ -66,17 +74,12 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals.update(pages=PAGES, version=__version__, periods=PERIODS, every=EVERY, units=numbers.UNIT_LABELS)
+    templates.globals.update(
+        pages=PAGES, version=__version__, periods=PERIODS, every=EVERY, units=numbers.UNIT_LABELS, small_bar=small_bar
+    )
+    templates.filters.update({name: getattr(numbers, name) for name in NUMBER_FILTERS})
     templates.filters.update(
-        signed=numbers.signed,
-        plain=numbers.plain,
-        share=numbers.share,
-        price=numbers.price,
-        interval=numbers.interval,
         time=numbers.time_tag,
-        day=numbers.day_text,
-        holding=numbers.holding,
-        short=numbers.short,
         instant=short_instant,
         markdown=markdown,
         text=text_of,
@@ -136,8 +139,11 @@ class PageRequest:
         return self.query.get(name, "").strip() or None
 
     def choice(self, name: str, choices: Iterable[T]) -> T | None:
-        """A parameter that is one of some values; None if it is none of them."""
-        return next((each for each in choices if each == self.text(name)), None)
+        """A parameter that is one of some values; None if it is empty."""
+        text, known = self.text(name), list(choices)
+        if text is None or text in known:
+            return next((each for each in known if each == text), None)
+        raise Invalid(f"{text[:40]!r} is none of {', '.join(known)}", field=name)
 
     def link(self, path: str, /, **more: object) -> str:
         return self.state.link(path, **more)
@@ -147,19 +153,27 @@ class PageRequest:
         own = {name: value for name, value in self.query.items() if name not in OF_THE_BAR and name != "fragment"}
         return self.state.link(self.path, **{**own, **more})
 
-    def with_deployment(self) -> "PageRequest":
-        """The same request about one deployment: the named one, else the one that traded last."""
-        if self.state.deployment not in (None, EVERY):
+    def with_deployment(self, *, or_every: bool = False) -> "PageRequest":
+        """The same request about one deployment: the named one, else the one that traded last in the mode."""
+        name, mode, every = self.state.deployment, self.state.mode, self.deployments()
+        if name == EVERY and or_every:
             return self
-        latest = self._latest_deployment()
-        return self if latest is None else replace(self, state=replace(self.state, deployment=latest.name))
-
-    def _latest_deployment(self) -> Deployment | None:
-        mode = self.state.mode
-        deployments = [each for each in self.deployments() if mode in (None, each.mode)]
+        if name not in (None, EVERY):
+            named = next((each for each in every if name in (each.id, each.name)), None)
+            if named is None and self.state.as_of is None:
+                raise NotFound(f"no deployment {str(name)[:40]!r}; choose one", field="deployment")
+            if named is None or mode in (None, named.mode):
+                return self
+        deployments = {each.id: each for each in every if mode in (None, each.mode)}
+        if every and not deployments:
+            raise NotFound(f"no {mode} deployment was known; choose another mode", field="mode")
         last = self.memory.list_trades(mode=mode or "all", limit=1, **self.when).trades
-        by_id = {each.id: each for each in deployments}
-        return by_id.get(last[0].deployment_id) if last else next(iter(deployments), None)
+        latest = deployments.get(last[0].deployment_id or "") if last else next(iter(deployments.values()), None)
+        return replace(self, state=replace(self.state, deployment=None if latest is None else latest.name))
+
+    def own_deployment(self) -> Deployment | None:
+        """The deployment that the page is about; None if there is none yet."""
+        return next((each for each in self.deployments() if self.state.deployment in (each.name, each.id)), None)
 
     def deployments(self) -> list[Deployment]:
         """The deployments as of the page's instant, by name."""
@@ -198,7 +212,8 @@ class PageRequest:
     def bar(self) -> dict[str, Any]:
         """What the bar offers: the deployments and their modes. A script asks for the instants of the slider."""
         deployments = self.deployments()
-        return {"deployments": deployments, "modes": sorted({each.mode for each in deployments})}
+        of_mode = [each for each in deployments if self.state.mode in (None, each.mode)]
+        return {"deployments": of_mode, "modes": sorted({each.mode for each in deployments})}
 
 
 OF_THE_BAR = frozenset({"deployment", "mode", "unit", "period", "as_of"})
@@ -206,7 +221,11 @@ OF_THE_BAR = frozenset({"deployment", "mode", "unit", "period", "as_of"})
 
 def error_page(page: PageRequest, error: BacksightError) -> Response:
     """The page that says what went wrong and what to do."""
-    safe = replace(page, state=BarState(), query={}, fragment=None)
+    try:
+        state = read_state(page.query)
+    except BacksightError:
+        state = BarState()
+    safe = replace(page, state=state, query={}, fragment=None)
     return safe.render("error.html", status=error.status, title=words(error.kind), error=error)
 
 

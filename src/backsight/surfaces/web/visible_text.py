@@ -59,9 +59,13 @@ def markdown(text: str) -> Markup:
 
     >>> markdown("# Rules <b>\\n[x](javascript:alert(1))")
     Markup('<h3>Rules &lt;b&gt;</h3>\\n<p>[x](javascript:alert(1))</p>\\n')
+    >>> markdown("### Sizing\\n# Rules\\n### Exits")
+    Markup('<h3>Sizing</h3>\\n<h3>Rules</h3>\\n<h4>Exits</h4>\\n')
     """
-    tokens = _markdown().parse(shown(text))
+    tokens, level = _markdown().parse(shown(text)), 2
     for token in tokens:
-        if token.type in ("heading_open", "heading_close"):  # below the headings of the page
-            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+        if token.type == "heading_open":  # below the headings of the page, and never a level too deep
+            level = min(6, int(token.tag[1]) + 2, level + 1)
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{level}"
     return Markup(_markdown().renderer.render(tokens, _markdown().options, {}))  # noqa: S704 (html is off)

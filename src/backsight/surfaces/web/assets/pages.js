@@ -68,7 +68,7 @@ function localTimes(part) {
 
 function prepareCopies(part) {
   for (const button of part.querySelectorAll("[data-copy]")) {
-    button.hidden = false;
+    button.hidden = !navigator.clipboard; // it needs HTTPS or this machine
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
       button.textContent = "copied";
@@ -78,7 +78,9 @@ function prepareCopies(part) {
 
 function prepareForms(part) {
   for (const form of part.querySelectorAll("form[data-swap]")) {
-    const send = () => swap(form.dataset.swap, addressOf(form));
+    const send = () => {
+      for (const [place, name] of form.dataset.swap.split(" ").entries()) swap(name, addressOf(form), { remember: !place });
+    };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       send();
@@ -124,7 +126,7 @@ async function prepareBar() {
   slider.hidden = false;
   const show = () => {
     const at = instants[slider.value];
-    text.textContent = at ? at.replace("T", " ").slice(0, 16) : "now";
+    text.textContent = at ? `${at.replace("T", " ").slice(0, 16)} UTC` : "now";
     slider.setAttribute("aria-valuetext", text.textContent);
   };
   slider.addEventListener("input", show);
@@ -160,7 +162,7 @@ function step(by) {
   if (!next) return;
   rows[now]?.classList.remove("selected");
   next.classList.add("selected");
-  next.querySelector("a, button, input")?.focus();
+  (next.querySelector("td > a, summary") ?? next.querySelector("button, input"))?.focus();
 }
 
 document.addEventListener("keydown", onKey);

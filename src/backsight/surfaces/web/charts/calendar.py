@@ -15,7 +15,7 @@ LEVELS = 4
 def calendar_chart(
     name: str, results: Mapping[date, float], *, text_of: Callable[[float], str], link: Callable[[date], str]
 ) -> SvgChart:
-    """Weeks as columns and weekdays as rows; a gain is filled, a loss is an outline, the more the darker."""
+    """Weeks as columns and weekdays as rows; a gain is filled, a loss is an outline, the more the stronger."""
     days = sorted(results)
     largest = max(map(abs, results.values()), default=0.0) or 1.0
 
@@ -26,7 +26,7 @@ def calendar_chart(
     first = _first_monday(days, WIDE)
     drawn = [day for day in reversed(days) if day >= first]
     rows = tuple(ChartRow(cells=(f"{day:%Y-%m-%d}", text_of(results[day]))) for day in drawn)
-    note = "A filled day gained, an outlined one lost; the darker, the more."
+    note = "A filled day gained, an outlined one lost; the stronger, the more."
     return SvgChart(name=name, wide=wide, narrow=narrow, headings=("day", "result"), rows=rows, note=note)
 
 

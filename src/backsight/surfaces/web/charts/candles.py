@@ -17,6 +17,7 @@ from backsight.surfaces.web.charts.drawing import (
     both,
     drawing,
     element,
+    path,
     seconds_of,
     time_axis,
     value_axis,
@@ -75,23 +76,20 @@ def _draw(
     prices = [each for bar in bars for each in (bar.high, bar.low)]
     up = Scale.over([*prices, *(level.price for level in levels), *(mark.price for mark in marks)], BOTTOM, 10)
     left = axis_width(up)
-    labels = [level.label for level in levels]
-    right = width - LETTER * max(map(len, labels), default=0) - 10
+    right = width - LETTER * max((len(level.label) for level in levels), default=0) - 24
     across = Scale(first, last, left, right)
     parts = value_axis(up, left, right)
     thick = max(1.0, min(9.0, 0.7 * (right - left) / len(bars)))
     parts += (_candle(bar, across, up, thick) for bar in bars)
-    for level in levels:
+    ordered = sorted(levels, key=lambda level: (up(level.price), level.label))
+    labels = apart([(up(level.price) + 4, level.label) for level in ordered], distance=13.0, low=12, high=BOTTOM)
+    for level, (place, label) in zip(ordered, labels, strict=True):
         start, end = (min(max(across(seconds_of(at)), left), right) for at in (level.since, level.until))
-        parts.append(
-            element(
-                "line", x1=start, x2=max(end, start + 6), y1=up(level.price), y2=up(level.price), class_=level.style
-            )
-        )
-    for place, label in apart(
-        [(up(level.price) + 4, level.label) for level in levels], distance=13.0, low=12, high=BOTTOM
-    ):
-        parts.append(element("text", label, x=right + 6, y=place, class_="label"))
+        end, y = max(end, start + 6), up(level.price)
+        parts.append(element("line", x1=start, x2=end, y1=y, y2=y, class_=level.style))
+        leader = path([(end, y), (right, y), (right + 14, place - 4)])
+        parts.append(element("path", d=leader, class_="leader"))
+        parts.append(element("text", label, x=right + 18, y=place, class_="label"))
     for mark in marks:
         x = across(seconds_of(mark.at))
         if left <= x <= right:

@@ -154,7 +154,7 @@ def time_marks(low: float, high: float, most: int) -> tuple[list[datetime], str]
         step = 3_600 * hours
         if (high - low) / step <= most:
             first = math.ceil((low - MONDAY) / step) * step + MONDAY
-            form = "%m-%d" if hours >= 24 else "%H:%M" if high - low <= 86_400 else "%m-%d %H:%M"
+            form = "%Y-%m-%d" if hours >= 24 else "%m-%d %H:%M"
             return [datetime.fromtimestamp(at, UTC) for at in range(int(first), int(high) + 1, step)], form
     start, end = (datetime.fromtimestamp(at, UTC) for at in (low, high))
     last = 12 * end.year + end.month - 1
@@ -165,8 +165,12 @@ def time_marks(low: float, high: float, most: int) -> tuple[list[datetime], str]
 
 
 def time_axis(scale: Scale, y: float) -> list[Markup]:
-    """Labels of round instants below a chart, as many as do not overlap; in UTC."""
-    marks, form = time_marks(scale.low, scale.high, max(1, int((scale.end - scale.start) / (LETTER * 13))))
+    """Labels of round instants below a chart, as many as do not overlap, but one at least; in UTC."""
+    most = max(1, int((scale.end - scale.start) / (LETTER * 13)))
+    marks, form = time_marks(scale.low, scale.high, most)
+    if most == 1:  # a narrow chart: of finer marks, the one in the middle
+        finer, form = time_marks(scale.low, scale.high, 3)
+        marks = finer[len(finer) // 2 :][:1]
     half = LETTER * len(f"{datetime(2025, 1, 1, tzinfo=UTC):{form}}") / 2
     places = [(scale(seconds_of(mark)), f"{mark:{form}}") for mark in marks]
     return [

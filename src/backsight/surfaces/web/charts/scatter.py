@@ -63,22 +63,8 @@ def _draw(width: int, dots: Sequence[Dot]) -> Markup:
         parts.append(element("circle", cx=across(dot.mae), cy=up(dot.mfe), r=3, class_="win" if dot.won else "lost"))
     parts.append(element("text", "↑ in favour (MFE)", x=left + 4, y=20, class_="label"))
     parts.append(element("text", "against (MAE)", x=width - 12, y=bottom + 32, class_="label", text_anchor="end"))
-    parts.append(
-        element(
-            "rect",
-            x=left,
-            y=10,
-            width=across.end - left,
-            height=bottom - 10,
-            class_="brush",
-            data_x0=across.start,
-            data_x1=across.end,
-            data_low=across.low,
-            data_high=across.high,
-            data_y0=up.start,
-            data_y1=up.end,
-            data_bottom=up.low,
-            data_top=up.high,
-        )
-    )
+    sides = {"data_x0": across.start, "data_x1": across.end, "data_low": across.low, "data_high": across.high}
+    ends = {"data_y0": up.start, "data_y1": up.end, "data_bottom": up.low, "data_top": up.high}
+    area = {"x": left, "y": 10, "width": across.end - left, "height": bottom - 10}
+    parts.append(element("rect", class_="brush", **area, **sides, **ends))
     return drawing(width, height, parts)

@@ -5,10 +5,12 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from backsight.core.agents.run import RunKind
+from backsight.core.decision import Decision
 from backsight.core.errors import NotFound
 from backsight.core.risk_state import AttemptKind
 from backsight.ops.agents import ListedRun
 from backsight.ops.ticks import DecisionDetail
+from backsight.surfaces.web.numbers import in_unit
 from backsight.surfaces.web.page import PageRequest
 
 RUN_KINDS: tuple[RunKind, ...] = ("heartbeat", "manual", "chat", "re_examination")
@@ -20,18 +22,20 @@ LIMIT = 50
 def show(page: PageRequest) -> Response:
     page = page.with_deployment()
     if not page.deployment:
-        return page.render("empty_decisions.html", title="Decisions")
+        return page.render("empty.html", title="Decisions")
     kind = page.choice("kind", KINDS)
     answer = page.memory.list_decisions(
         **page.deployment, kind=kind, since=page.since, limit=LIMIT, cursor=page.text("cursor"), **page.when
     )
     runs = _runs(page)
     if not (answer.decisions or runs or kind or page.text("cursor")) and page.since is None:
-        return page.render("empty_decisions.html", title="Decisions")
+        return page.render("empty.html", title="Decisions")
     return page.render(
         "decisions.html",
         title="Decisions",
         answer=answer,
+        in_unit=in_unit,
+        trades={each.id: _trades(page, each) for each in answer.decisions},
         kinds=KINDS,
         kind=kind,
         pair=_pair(page),
@@ -72,11 +76,16 @@ def _pair(page: PageRequest) -> list[dict[str, Any]]:
 def _whole(page: PageRequest, detail: DecisionDetail) -> dict[str, Any]:
     """A decision, its recalls and its trades."""
     decision = detail.decision
-    recalls = page.memory.list_recalls(decision_id=decision.id, **page.when).recalls
-    trades = [
-        trade for trade_id in (*decision.opened, *decision.closed) if (trade := _trade(page, trade_id)) is not None
-    ]
-    return {"detail": detail, "decision": decision, "recalls": recalls, "trades": trades}
+    listed = page.memory.list_recalls(decision_id=decision.id, **page.when)
+    episodes = {each.id: each for each in listed.episodes}
+    trades = _trades(page, decision)
+    return {"detail": detail, "decision": decision, "recalls": listed.recalls, "episodes": episodes, "trades": trades}
+
+
+def _trades(page: PageRequest, decision: Decision) -> list[Any]:
+    """The trades that a decision opened or closed."""
+    trades = (_trade(page, trade_id) for trade_id in (*decision.opened, *decision.closed))
+    return [trade for trade in trades if trade is not None]
 
 
 def _trade(page: PageRequest, trade_id: str) -> Any:

@@ -16,7 +16,7 @@ def show(page: PageRequest) -> Response:
     try:
         health = page.memory.index_health(**page.when)
     except Unavailable as error:
-        return page.render("empty_documents.html", title="Documents", reason=error.message)
+        return page.render("empty.html", title="Documents", reason=error.message)
     query, path = page.text("q"), page.text("path")
     edits = page.memory.list_edits(limit=50, **page.when).edits
     return page.render(

@@ -5,9 +5,11 @@ from typing import Any
 from starlette.responses import Response
 
 from backsight.core.reflection.notes import NoteView
+from backsight.core.trades.trade import unit_suffix
 from backsight.surfaces.web.charts.drawing import SvgChart
 from backsight.surfaces.web.charts.ranges import Group, range_chart
 from backsight.surfaces.web.differences import differences
+from backsight.surfaces.web.numbers import OUTCOME_SCALES
 from backsight.surfaces.web.page import PageRequest
 
 LIMIT = 50
@@ -15,9 +17,9 @@ LIMIT = 50
 
 def show(page: PageRequest) -> Response:
     page = page.with_deployment()
-    own = next((each for each in page.deployments() if page.state.deployment in (each.name, each.id)), None)
+    own = page.own_deployment()
     if own is None:
-        return page.render("empty_lessons.html", title="Lessons")
+        return page.render("empty.html", title="Lessons")
     strategy: dict[str, Any] = {"strategy_name": own.strategy_name, "mode": own.mode, **page.when}
     listed = page.memory.list_lessons(strategy_name=own.strategy_name, limit=LIMIT, **page.when)
     notes = tuple(note for note in listed.notes if note.deployment_id in (None, own.id))
@@ -52,12 +54,18 @@ def _pair(page: PageRequest, notes: tuple[NoteView, ...]) -> tuple[NoteView | No
 
 def comparison_chart(comparison: Any) -> SvgChart | None:
     """The difference of each revision to no lessons, with its interval."""
+    scale = OUTCOME_SCALES.get(comparison.unit, 1.0)
     groups = [
-        Group(label=f"{each.lessons_hash[:8]}", n=each.trades, mean=each.difference, bounds=each.interval)
+        Group(
+            label=each.lessons_hash[:8],
+            n=each.trades,
+            mean=scale * each.difference,
+            bounds=None if each.interval is None else (scale * each.interval[0], scale * each.interval[1]),
+        )
         for each in comparison.revisions
         if each.lessons_hash is not None and each.difference is not None
     ]
     if not groups:
         return None
-    suffix = "R" if comparison.unit == "R" else ""
-    return range_chart("Mean outcome under each revision, minus that without lessons.", groups, suffix=suffix)
+    name = "Mean outcome under each revision, minus that without lessons."
+    return range_chart(name, groups, suffix=unit_suffix(comparison.unit))

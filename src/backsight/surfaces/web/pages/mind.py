@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from starlette.responses import Response
 
 from backsight.core.errors import Invalid, NotFound
+from backsight.core.text.counts import count_of
 from backsight.ops.beliefs import BeliefList
 from backsight.ops.state_history import StateHistory
 from backsight.services.beliefs import BeliefView
@@ -20,7 +21,7 @@ POINTS, MOST_DAYS = 200, 36_500
 def show(page: PageRequest) -> Response:
     page = page.with_deployment()
     if not page.deployment:
-        return page.render("empty_mind.html", title="Mind")
+        return page.render("empty.html", title="Mind")
     retired = page.text("retired") == "yes"
     beliefs = page.memory.list_beliefs(**page.deployment, retired=retired, **page.when)
     since = _changed_since(page)
@@ -94,4 +95,10 @@ def mood_chart(history: StateHistory) -> SvgChart | None:
         for point in history.strategy
     ]
     headings = ("close (UTC)", "confidence", "won in a row", "lost in a row")
-    return line_chart("Confidence and risk appetite over time.", panels, rows, headings, f"{history.closes} closes.")
+    return line_chart(
+        "Confidence and risk appetite over time.",
+        panels,
+        rows,
+        headings,
+        f"After each of {count_of(history.closes, 'close')}.",
+    )

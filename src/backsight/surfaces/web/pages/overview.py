@@ -21,8 +21,7 @@ POINTS = 240
 
 def show(page: PageRequest) -> Response:
     page = page.with_deployment()
-    deployments = page.deployments()
-    own = next((each for each in deployments if page.state.deployment in (each.name, each.id)), None)
+    deployments, own = page.deployments(), page.own_deployment()
     if own is None:
         return page.render("empty_overview.html", title="Overview", waiting=waiting(page))
     since: dict[str, Any] = {} if page.since is None else {"since": page.since}
@@ -77,23 +76,12 @@ def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> SvgCha
         return plain(value) if unit == "money" else signed(value, 2, " %")
 
     label = plain(values[-1], 0) if unit == "money" else signed(values[-1], 1, " %")
+    end = f"{drawdowns[-1]:.1f} %".replace("-", "−")
+    line = SeriesLine(label=label, points=tuple((at[n], values[n]) for n in places))
+    area = SeriesLine(label=end, points=tuple((at[n], drawdowns[n]) for n in places), style="area")
     panels = (
-        Panel(
-            lines=(SeriesLine(label=label, points=tuple((at[n], values[n]) for n in places)),),
-            height=150,
-            suffix="" if unit == "money" else " %",
-        ),
-        Panel(
-            lines=(
-                SeriesLine(
-                    label=f"{drawdowns[-1]:.1f} %".replace("-", "−"),
-                    points=tuple((at[n], drawdowns[n]) for n in places),
-                    style="area",
-                ),
-            ),
-            height=50,
-            suffix=" %",
-        ),
+        Panel(lines=(line,), height=150, suffix="" if unit == "money" else " %"),
+        Panel(lines=(area,), height=50, suffix=" %"),
     )
     rows = [
         (at[n], (f"{days[n].day:%Y-%m-%d}", text(values[n]), signed(drawdowns[n], 2, " %"), plain(days[n].net)))

@@ -9,7 +9,6 @@ from starlette.responses import Response
 from backsight.core.errors import NotFound
 from backsight.core.holdout import MemoryArm
 from backsight.ops.ticks import ContextPreview
-from backsight.surfaces.web.charts.bars import small_bar
 from backsight.surfaces.web.differences import DifferenceLine, differences
 from backsight.surfaces.web.page import PageRequest
 from backsight.surfaces.web.state import read_instant
@@ -31,7 +30,7 @@ class PromptPart:
 def show(page: PageRequest) -> Response:
     page = page.with_deployment()
     if not page.deployment:
-        return page.render("empty_prompt.html", title="What it sees")
+        return page.render("empty.html", title="What it sees")
     arm = page.choice("memory", ARMS)
     preview = page.memory.preview_context(**page.deployment, memory_arm=arm, **page.when)
     other_at = read_instant(page.query.get("other", ""), field="other")
@@ -46,7 +45,6 @@ def show(page: PageRequest) -> Response:
         other=other,
         other_at=other_at,
         largest=max((each.tokens for each in preview.tokens), default=1),
-        small_bar=small_bar,
     )
 
 

@@ -8,7 +8,6 @@ from backsight.core.errors import BacksightError, Invalid
 from backsight.core.portfolio import Direction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.strategies import Deployment
-from backsight.surfaces.web.charts.bars import small_bar
 from backsight.surfaces.web.page import PageRequest
 
 FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
@@ -23,10 +22,10 @@ def show(page: PageRequest) -> Response:
     symbol = page.text("symbol") or _last_symbol(page)
     values: dict[str, Any] = {"labels": LABELS, "numbers": NUMBERS, "directions": DIRECTIONS, "symbol": symbol}
     if symbol is None:
-        return page.render("empty_recall.html", title="Recall")
+        return page.render("empty.html", title="Recall")
     query = _arguments(page, symbol)
     answer = page.memory.recall_memories(**query, limit=RECALLED + NEAR_MISSES)
-    own = _own_deployment(page)
+    own = page.own_deployment()
     results: dict[str, Any] = {
         "answer": answer,
         "recalled": answer.memories[:RECALLED],
@@ -35,7 +34,6 @@ def show(page: PageRequest) -> Response:
         "size": _size(page, symbol, own),
         "holdout": own.memory.holdout if own is not None else 0.0,
         "factors": FACTORS,
-        "small_bar": small_bar,
     }
     if page.fragment == "results":
         return page.render("recall_results.html", **results)
@@ -48,9 +46,8 @@ def explain(page: PageRequest) -> Response:
     if memory_id is None or recall is None:
         raise Invalid("is missing; open this page from a recall", field="memory")
     explained = page.memory.explain_recall(memory_id=memory_id, recall=recall)
-    return page.render(
-        "recall_why.html", title="Recall", explained=explained, factors=FACTORS, small_bar=small_bar, recall=recall
-    )
+    values = {"explained": explained, "episodes": {each.id: each for each in explained.episodes}, "recall": recall}
+    return page.render("recall_why.html", title="Recall", factors=FACTORS, **values)
 
 
 def _last_symbol(page: PageRequest) -> str | None:
@@ -79,15 +76,11 @@ def _arguments(page: PageRequest, symbol: str) -> dict[str, Any]:
     }
 
 
-def _own_deployment(page: PageRequest) -> Deployment | None:
-    return next((each for each in page.deployments() if page.state.deployment in (each.name, each.id)), None)
-
-
 def _size(page: PageRequest, symbol: str, own: Deployment | None) -> Any:
-    """The recommended size, or None where the direction or the strategy is not known."""
+    """The recommended size, or the reason why there is none."""
     direction = page.choice("direction", DIRECTIONS)
     if direction is None or own is None:
-        return None
+        return "Choose a side to see the recommended size."
     context: dict[str, Any] = {"context": _context(page)} if _context(page) else {}
     try:
         return page.memory.position_size(
@@ -96,7 +89,7 @@ def _size(page: PageRequest, symbol: str, own: Deployment | None) -> Any:
             strategy_name=own.strategy_name,
             deployment=own.id,
             **context,
-            **page.when,
+            **page.explicit_when,
         )
-    except BacksightError:
-        return None
+    except BacksightError as error:
+        return f"No size: {error.message}"

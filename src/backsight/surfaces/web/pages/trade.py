@@ -8,7 +8,6 @@ from starlette.responses import Response
 from backsight.core.errors import Invalid, NotFound
 from backsight.core.trades.trade import Trade
 from backsight.ops.events_bars import BarList
-from backsight.surfaces.web.charts.bars import small_bar
 from backsight.surfaces.web.charts.candles import Level, Mark, candle_chart
 from backsight.surfaces.web.charts.drawing import SvgChart
 from backsight.surfaces.web.numbers import in_unit, signed
@@ -19,7 +18,7 @@ from backsight.surfaces.web.state import read_instant
 BARS = 300
 AROUND = 0.5
 """How much is shown before and after a trade, as a share of its length."""
-SHORTEST = timedelta(minutes=30)
+LEAST_AROUND = timedelta(hours=3)
 
 
 def show(page: PageRequest) -> Response:
@@ -30,7 +29,7 @@ def show(page: PageRequest) -> Response:
     if page.fragment == "chart":
         return page.render("trade_chart.html", trade=read.trade, chart=chart, window=window)
     decision = _decision(page, read.trade)
-    recalls = [] if decision is None else memory.list_recalls(decision_id=decision.decision.id, **when).recalls
+    listed = None if decision is None else memory.list_recalls(decision_id=decision.decision.id, **when)
     return page.render(
         "trade.html",
         title=f"{read.trade.symbol} {read.trade.direction}",
@@ -40,10 +39,10 @@ def show(page: PageRequest) -> Response:
         chart=chart,
         window=window,
         decision=decision,
-        recalls=recalls,
+        recalls=[] if listed is None else listed.recalls,
+        episodes={} if listed is None else {each.id: each for each in listed.episodes},
         lessons=_lessons(page, read.trade),
         result=in_unit(read.trade, page.state.unit),
-        small_bar=small_bar,
         currency=page.currencies().get(read.trade.deployment_id or "", ""),
         situation={name: getattr(read.trade.context, name) for name in LABELS},
     )
@@ -91,7 +90,7 @@ def _window(page: PageRequest, trade: Trade) -> tuple[datetime, datetime]:
         return start, end
     opened = trade.opened_at or trade.closed_at or trade.known_at
     closed = trade.closed_at or page.state.as_of or page.memory.clock.now()
-    around = max(AROUND * (closed - opened), SHORTEST * 20)
+    around = max(AROUND * (closed - opened), LEAST_AROUND)
     return opened - around, closed + around
 
 
@@ -117,5 +116,5 @@ def _draw(trade: Trade, bars: BarList, end: datetime) -> SvgChart:
         marks.append(Mark(label="out", at=trade.closed_at, price=trade.exit_price, up=not is_long))
     first, last = bars.bars[0].opened_at, bars.bars[-1].closes_at
     name = f"Bars of {trade.symbol} from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, with entry and exit."
-    note = f"{(bars.interval_seconds or 0) // 60} min bars; filled bars fell."
+    note = f"{(bars.interval_seconds or 0) // 60} min bars, times in UTC; filled bars fell."
     return candle_chart(name, bars.bars, levels, marks, note)

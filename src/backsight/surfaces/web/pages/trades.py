@@ -22,62 +22,42 @@ from backsight.surfaces.web.visible_text import shown
 LIMIT, MOST_DOWNLOADED = 50, 100_000
 BRUSHED = ("mae_r", "mfe_r")
 GROUPS_SHOWN = 20
-CSV_COLUMNS = [
-    "id",
-    "opened_at",
-    "closed_at",
-    "symbol",
-    "direction",
-    "strategy_name",
-    "mode",
-    "status",
-    "size",
-    "entry_price",
-    "exit_price",
-    "stop_price",
-    "risk",
-    "pnl",
-    "fees",
-    "funding",
-    "mfe_r",
-    "mae_r",
-    "holding_minutes",
-    "exit_reason",
-    "confidence",
-    "market_context",
-    "reflection",
-]
+CSV_COLUMNS = (
+    *("id", "opened_at", "closed_at", "symbol", "direction", "strategy_name", "mode", "status"),
+    *("size", "entry_price", "exit_price", "stop_price", "risk", "pnl", "fees", "funding", "mfe_r", "mae_r"),
+    *("holding_minutes", "exit_reason", "confidence", "market_context", "reflection"),
+)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins with one of these is a formula to a spreadsheet."""
 
 
 def show(page: PageRequest) -> Response:
+    page = page.with_deployment(or_every=True)
+    if page.fragment == "results":
+        return page.render("trades_results.html", **results_of(page))
     answer = page.memory.list_trades(**arguments(page), limit=LIMIT, cursor=page.text("cursor"), count=True)
+    currencies = page.currencies() if page.state.unit == "money" else {}
+    table = {"answer": answer, "in_unit": in_unit, "currencies": currencies, "scatter": scatter_of(page, answer)}
     if page.fragment == "table":
-        return page.render("trades_table.html", answer=answer, in_unit=in_unit)
+        return page.render("trades_table.html", **table)
     if (
         not answer.trades
         and not page.text("cursor")
         and not page.memory.list_trades(mode="all", limit=1, **page.when).trades
     ):
-        return page.render("empty_trades.html", title="Trades")
-    scope = scope_of(page)
-    by = page.choice("by", CATEGORIES) or "regime"
+        return page.render("empty.html", title="Trades")
+    orders = get_args(TradeOrder)
+    return page.render("trades.html", title="Trades", orders=orders, **table, **results_of(page))
+
+
+def results_of(page: PageRequest) -> dict[str, Any]:
+    """The results by category, and those of a plain stop and target."""
+    scope, by = scope_of(page), page.choice("by", CATEGORIES) or "regime"
+    stop, target = page.number("stop", 1.0), page.number("target", 2.0)
     groups = page.memory.break_down(by=by, **scope, limit=GROUPS_SHOWN)
-    stop, target = page.number("stop") or 1.0, page.number("target") or 2.0
-    return page.render(
-        "trades.html",
-        title="Trades",
-        answer=answer,
-        in_unit=in_unit,
-        orders=get_args(TradeOrder),
-        categories=CATEGORIES,
-        by=by,
-        groups=groups,
-        breakdown=breakdown_chart(groups),
-        scatter=scatter_of(page, answer),
-        exits=page.memory.compare_exits(stop_r=stop, target_r=target, **scope),
-    )
+    exits = page.memory.compare_exits(stop_r=stop, target_r=target, **scope)
+    chart = breakdown_chart(groups)
+    return {"categories": CATEGORIES, "by": by, "groups": groups, "breakdown": chart, "exits": exits}
 
 
 def scope_of(page: PageRequest) -> dict[str, Any]:
@@ -128,7 +108,7 @@ def breakdown_chart(groups: BrokenDown) -> SvgChart | None:
         for each in groups.groups
         for figure in [each.figures.r if in_r else each.figures.money]
     ]
-    unit = "R" if in_r else ""
+    unit = "R" if in_r else f" {groups.currency}" if groups.currency else ""
     return range_chart(f"Expectancy by {groups.by}, with 90 % intervals.", rows, suffix=unit)
 
 
@@ -166,7 +146,7 @@ def download(page: PageRequest) -> Response:
 
 
 def _every(page: PageRequest) -> Iterator[Trade]:
-    arguments_of_page, cursor = arguments(page), None
+    arguments_of_page, cursor = arguments(page.with_deployment(or_every=True)), None
     for _ in range(MOST_DOWNLOADED // 100):
         answer = page.memory.list_trades(**arguments_of_page, limit=100, cursor=cursor)
         yield from answer.trades
