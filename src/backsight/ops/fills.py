@@ -11,6 +11,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
+from backsight.core.trades.trade import rest_note
 from backsight.importers.cut_files import last_line_remark
 from backsight.importers.files import line_count, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions, head_of
@@ -96,7 +97,7 @@ def import_fills(
     chosen = chosen_format(file, format, rows="fills", columns=columns)
     options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})
     head = head_of(file)
-    counts = RowCounts(expected=line_count(file), left_out=LeftOutCount(unit=head.row_unit))
+    counts = RowCounts(expected=line_count(file), zone=options.zone, left_out=LeftOutCount(unit=head.row_unit))
     try:
         with garbage_collection_paused(), ctx.writing() as transaction:
             target = _target(transaction, ctx, file, chosen, account, deployment, mode, currency or chosen.currency)
@@ -106,16 +107,10 @@ def import_fills(
             if not (skip_broken or dry_run):
                 counts.left_out.refuse_broken(file)
             trades = None
-            if counts.first_new_at is not None:
-                trades = fold_trades(
-                    transaction,
-                    ctx,
-                    target,
-                    owner_account,
-                    book,
-                    since=counts.first_new_at,
-                    new_splits=counts.new_splits,
-                )
+            since = min((at for at in (counts.first_new_at, book.resized_since()) if at is not None), default=None)
+            if since is not None:
+                new_splits = counts.new_splits
+                trades = fold_trades(transaction, ctx, target, owner_account, book, since=since, new_splits=new_splits)
             if dry_run or not counts.fills:
                 raise TakenBackError
     except TakenBackError:
@@ -167,7 +162,9 @@ def _answer(
     if not counts.fills:
         message = f"No fill in {count_of(counts.rows, 'row')}; nothing was changed."
     elif not counts.added and not counts.restated:
-        message = "Every fill of the file is stored already; nothing was changed."
+        message = "Every fill of the file is stored already; "
+        changed = trades is not None and (trades.closed or trades.withdrawn)
+        message += "its trades follow the lot steps that were saved since." if changed else "nothing was changed."
     else:
         verb = "would be imported" if dry_run else "imported"
         message = f"{count_of(counts.added, 'fill')} {verb}."
@@ -189,18 +186,44 @@ def _answer(
         fees_missing=counts.fees_missing,
         trades=trades,
         understood=tuple(counts.sample),
-        notes=(*counts.notes, *_notes_of(trades)),
+        notes=(*counts.notes, *_row_notes(counts), *(() if trades is None else _notes_of(trades))),
     )
 
 
-def _notes_of(trades: FoldedTrades | None) -> Iterator[str]:
-    if trades is not None and trades.uncounted_payments:
+def _row_notes(counts: RowCounts) -> Iterator[str]:
+    if counts.shown_twice:
+        fills, first = count_of(len(counts.shown_twice), "fill"), min(counts.shown_twice).astimezone(counts.zone)
+        yield (
+            f"{fills} in an hour that clocks showed twice, from {first:%Y-%m-%d %H:%M} on: times without an offset "
+            "are taken for the first of the two, so their order may be wrong"
+        )
+    if counts.fees_missing:
+        fees, currencies = count_of(counts.fees_missing, "fee"), ", ".join(sorted(counts.fee_currencies))
+        yield (
+            f"{fees} in {currencies} counted as no money, because no rate is known: import bars of the pair with the "
+            "account's currency first"
+        )
+
+
+def _notes_of(trades: FoldedTrades) -> Iterator[str]:
+    for each in trades.contradictions:
+        yield (
+            f"{each.symbol}: the file has a result of {each.theirs:.10g}, its fills give {each.ours:.10g}; trades with "
+            "such results teach nothing. Most often the multiplier is missing: save_instrument mends them"
+        )
+    for symbol, currency in trades.unconverted:
+        yield (
+            f"{symbol}: results are kept in {currency} and are in no sum, because no rate to the account's currency is "
+            f"known: import into an account in {currency}, or import bars of the pair and save the instrument again"
+        )
+    yield from (f"{rest_note(each.symbol, each.left, each.of)} and import the file again" for each in trades.rests)
+    if trades.uncounted_payments:
         symbols = ", ".join(trades.uncounted_payments)
         yield (
             f"Payments or fees of {symbols} are not counted, because their trades are kept in a currency of unknown "
             "rate: import bars of the currency pair, then save the instrument again"
         )
-    if trades is not None and trades.entered_before:
+    if trades.entered_before:
         symbols = ", ".join(trades.entered_before)
         yield (
             f"Fills of {symbols} closed positions that were entered before the file: what exceeds the known positions "

@@ -7,7 +7,7 @@ and a few thousand rows.
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain, islice, pairwise
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from backsight.core.errors import BacksightError, Invalid
 from backsight.core.fills import Fill
 from backsight.core.ids import digest, plain
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
-from backsight.core.instruments import Flatness, Instrument
+from backsight.core.instruments import Flatness, Instrument, lacks_lot_step, unknown_instrument
 from backsight.core.memory.affective import Mood, close_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
 from backsight.core.memory.mood_series import MoodRow, mood_from, strategy_row
@@ -28,8 +28,8 @@ from backsight.core.trades.fold import RoundTrip, Step, after_fill, currency_fac
 from backsight.core.trades.mark import NO_PROGRESS, TradeProgress
 from backsight.core.trades.materialise import EntryRecord, opened_trade, progress_of, trade_id_of, updated_trade
 from backsight.core.trades.settle import from_first
-from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars
-from backsight.importers.files import message_without_field
+from backsight.core.trades.trade import REST_SHARE, Entry, Trade, dollars_for_one, in_dollars
+from backsight.importers.files import UNDECODED, is_shown_twice, message_without_field
 from backsight.importers.formats import FileRow, FillRow, InstrumentRow, LeftOutRow, RemarkRow
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy
@@ -85,6 +85,16 @@ class PnlComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What a sale left of a position that was almost closed by it."""
+
+    symbol: str
+    left: float
+    of: float
+    """The largest size until then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnderstoodFill:
     """A fill of a file as it is understood."""
 
@@ -107,6 +117,8 @@ class RowCounts:
 
     expected: int = 0
     """About how many rows there are; for the progress."""
+    zone: tzinfo = UTC
+    """Of times without an offset."""
     rows: int = 0
     fills: int = 0
     added: int = 0
@@ -114,6 +126,8 @@ class RowCounts:
     """Stored fills to which the file gives another fee."""
     fees_missing: int = 0
     """New fills with a fee in a currency whose rate is not known."""
+    fee_currencies: set[str] = field(default_factory=set)
+    """These currencies."""
     first_at: datetime | None = None
     last_at: datetime | None = None
     first_new_at: datetime | None = None
@@ -121,6 +135,8 @@ class RowCounts:
     notes: list[str] = field(default_factory=list)
     instruments: list[str] = field(default_factory=list)
     left_out: LeftOutCount = field(default_factory=LeftOutCount)
+    shown_twice: list[datetime] = field(default_factory=list)
+    """Instants of fills in an hour that clocks showed twice."""
     is_first: bool = False
     """Whether the account had no fills before."""
     new_splits: set[tuple[str, str]] = field(default_factory=set)
@@ -143,6 +159,8 @@ class RowCounts:
         self.fills += 1
         self.first_at = fill.at if self.first_at is None else min(self.first_at, fill.at)
         self.last_at = fill.at if self.last_at is None else max(self.last_at, fill.at)
+        if is_shown_twice(fill.at, self.zone):
+            self.shown_twice.append(fill.at)
         if len(self.sample) < SAMPLE:
             self.sample.append(_understood(row))
 
@@ -247,18 +265,14 @@ class SymbolBook:
     def save(self, row: InstrumentRow, *, now: datetime) -> bool:
         """Save what a file tells of a symbol, unless the same or more is saved; whether anything was saved."""
         former = self.instrument(row.symbol)
-        instrument = Instrument(
-            owner_id=self._account.owner_id,
-            symbol=row.symbol,
-            kind=row.kind or (None if former is None else former.kind),
-            multiplier=row.multiplier,
-            inverse=row.inverse,
-            lot_step=None if former is None else former.lot_step,
-            tick_size=None if former is None else former.tick_size,
-            currency=row.currency or (None if former is None else former.currency),
-            underlying=row.underlying or (None if former is None else former.underlying),
-            known_at=now if former is None else former.known_at,
-            recorded_at=now if former is None else former.recorded_at,
+        known = former or unknown_instrument(self._account.owner_id, row.symbol, at=now)
+        instrument = replace(
+            known,
+            kind=row.kind or known.kind,
+            multiplier=known.multiplier if row.multiplier is None else row.multiplier,
+            inverse=row.inverse or known.inverse,
+            currency=row.currency or known.currency,
+            underlying=row.underlying or known.underlying,
         )
         if instrument == former:
             return False
@@ -266,6 +280,18 @@ class SymbolBook:
         self._transaction.revise(stored_instruments.INSTRUMENTS, instrument)
         self._learn(row.symbol, instrument)
         return True
+
+    def resized_since(self) -> datetime | None:
+        """When the first trade was opened that a lot step may end earlier, because it was saved after the trade."""
+        owner, account = self._account.owner_id, self._account.id
+        instruments = [each for each in self._instruments.values() if each is not None and each.lot_step is not None]
+        opened = (
+            stored.first_opened(
+                self._transaction.connection, owner, account, each.symbol, recorded_before=each.recorded_at
+            )
+            for each in instruments
+        )
+        return min((at for at in opened if at is not None), default=None)
 
     def _learn(self, symbol: str, instrument: Instrument | None) -> None:
         self._instruments[symbol] = instrument
@@ -313,6 +339,8 @@ def _checked_fill(ctx: Context, book: SymbolBook, row: FillRow, counts: RowCount
         if fill.at > ctx.now + ctx.clock_skew:
             message = f"{format_instant(fill.at)} is in the future; check the timezone"
             raise Invalid(message, field="at")
+        if UNDECODED in fill.symbol:
+            raise Invalid(f"{fill.symbol!r} has bytes that are not UTF-8; save the file as UTF-8", field="symbol")
     except BacksightError as error:
         detail = message_without_field(error)
         counts.left_out.add(row.number, f"{error.field or 'row'} cannot be used", broken=True, detail=detail)
@@ -352,7 +380,9 @@ def _store_batch(
     counts.added += len(new)
     counts.new_splits |= {key for key, fill in new.items() if fill.kind == "split"}
     counts.restated += len(restated)
-    counts.fees_missing += sum(fill.fee_is_missing for fill in new.values())
+    missing = [fill.fee_currency or "" for fill in new.values() if fill.fee_is_missing]
+    counts.fees_missing += len(missing)
+    counts.fee_currencies |= set(missing)
     changed = [fill.at for fill in (*new.values(), *restated)]
     if changed:
         counts.first_new_at = min([*changed, *([] if counts.first_new_at is None else [counts.first_new_at])])
@@ -377,6 +407,12 @@ class FoldedTrades:
     trade."""
     uncounted_payments: tuple[str, ...]
     """Symbols with payments or fees that are not counted, because their trades are in a currency of unknown rate."""
+    contradictions: tuple[PnlDifference, ...]
+    """The first of these of each symbol."""
+    unconverted: tuple[tuple[str, str], ...]
+    """Symbols of closed trades whose results are kept in a currency of unknown rate, each with the currency."""
+    rests: tuple[Rest, ...]
+    """What sales left of positions in symbols without a lot step, where it is so little that it may be no position."""
     comparison: PnlComparison
     learned: BulkLearningReport
 
@@ -514,6 +550,9 @@ class _Replay:
         self._differences: list[PnlDifference] = []
         self._entered_before: set[str] = set()
         self._uncounted: set[str] = set()
+        self._contradictions: dict[str, PnlDifference] = {}
+        self._unconverted: set[tuple[str, str]] = set()
+        self._rests: dict[str, Rest] = {}
 
     def run(self) -> FoldedTrades:
         """Fold all fills, and write the trades, the episodes and what memory learns from them."""
@@ -538,6 +577,9 @@ class _Replay:
             contradicted=self._contradicted,
             entered_before=tuple(sorted(self._entered_before)),
             uncounted_payments=tuple(sorted(self._uncounted)),
+            contradictions=tuple(self._contradictions[symbol] for symbol in sorted(self._contradictions)),
+            unconverted=tuple(sorted(self._unconverted)),
+            rests=tuple(self._rests[symbol] for symbol in sorted(self._rests)),
             comparison=PnlComparison(
                 compared=self._compared, agreeing=self._agreeing, differences=tuple(self._differences)
             ),
@@ -572,12 +614,20 @@ class _Replay:
             elif current is None:
                 self._correct(trip, fill)
             elif trip.closed_at is None:
+                if trip.left > current.trip.left and trip.size <= REST_SHARE * trip.peak_size:
+                    self._note_rest(trip)
                 current.trip = trip
                 self._step(current)
             else:
                 current.trip = trip
                 self._step(current)
                 self._close(key, current)
+
+    def _note_rest(self, trip: RoundTrip) -> None:
+        """Keep the first rest of each symbol that may be one."""
+        symbol = trip.symbol
+        if symbol not in self._rests and lacks_lot_step(self._book.instrument(symbol)):
+            self._rests[symbol] = Rest(symbol=symbol, left=trip.size, of=trip.peak_size)
 
     def _keys_of_splits(self) -> frozenset[str]:
         """The positions with splits that stored trades know: the entry size of a trade is in units after its splits."""
@@ -681,6 +731,8 @@ class _Replay:
         trip = self._last_closed[key] = position.trip
         trade = self._trade(position)
         self._compare(trade)
+        if trade.currency is not None:
+            self._unconverted.add((trade.symbol, trade.currency))
         episode = episode_of_trade(trade) if teaches(trade) else None
         if episode is not None:
             archived_at = self._archived.get(episode.id)
@@ -736,17 +788,18 @@ class _Replay:
 
     def _compare(self, trade: Trade) -> None:
         """Compare the realised result of a closed trade with that in the file."""
-        self._contradicted += trade.contradiction is not None
         ours, theirs = trade.realized_pnl, trade.broker_pnl
         if ours is None or theirs is None or trade.closed_at is None:
             return
+        difference = PnlDifference(symbol=trade.symbol, closed_at=trade.closed_at, ours=ours, theirs=theirs)
         self._compared += 1
+        if trade.contradiction is not None:
+            self._contradicted += 1
+            self._contradictions.setdefault(trade.symbol, difference)
         if abs(ours - theirs) <= ROUNDING + ROUNDING_SHARE * (trade.notional(trade.size) or 0.0):
             self._agreeing += 1
         elif len(self._differences) < DIFFERENCES:
-            self._differences.append(
-                PnlDifference(symbol=trade.symbol, closed_at=trade.closed_at, ours=ours, theirs=theirs)
-            )
+            self._differences.append(difference)
 
     def _flush(self) -> None:
         """Write the trades that were closed since the last flush, and learn from them."""
