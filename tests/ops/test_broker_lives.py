@@ -330,6 +330,18 @@ def test_rests_and_withdrawals_of_coins_beside_late_entries(seed: int, habits: d
     check_life(random.Random(seed), **habits)
 
 
+@pytest.mark.parametrize(
+    ("seed", "habits"),
+    [
+        (20068, {}),  # a short position that was reversed under the old name, seen under the new one
+        (20111, {}),  # an entry under the old name, first seen under the new one
+        (60002, {"symbols": ("AAPL",)}),  # an exit and an entry in parts, without order ids
+    ],
+)
+def test_what_happens_at_the_very_instant_of_a_snapshot(seed: int, habits: dict[str, Any]) -> None:
+    check_life(random.Random(seed), **habits)
+
+
 def test_a_split_at_the_instant_of_the_close_that_follows_it() -> None:
     check_life(random.Random(1131))
 

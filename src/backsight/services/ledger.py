@@ -501,12 +501,18 @@ def _ledger_state(
 def _renamed_late(
     connection: Connection, tick: Tick, reported: Iterable[Fill]
 ) -> tuple[dict[str, list[Fill]], dict[str, list[Trade]]]:
-    """The fills and trades that the new symbol of a late rename had meanwhile, by the key of the renamed position."""
+    """The fills and trades that the new symbol of a late rename had meanwhile, by the key of the renamed position.
+
+    A rename at the very instant of a snapshot may have been in it: then an inferred fill of before it is one of these.
+    """
     owner, account = tick.decision.owner_id, tick.decision.account_id
     fills: dict[str, list[Fill]] = {}
     trades: dict[str, list[Trade]] = {}
     for rename in (fill for fill in reported if fill.kind == "rename" and fill.symbol != fill.position_key):
         since, key = rename.at, rename.position_key
+        inferred = stored.inferred_by(connection, owner, account, rename.symbol, since)
+        shown = [each.at for each in inferred if each.earliest_at is None or each.earliest_at <= since]
+        since = min([since, *shown])
         own = stored.trades_of_position(connection, owner, account, rename.symbol, before=since)
         meanwhile = stored.fills_of_position(connection, owner, account, rename.symbol, since=since)
         if meanwhile and all(each.opened_at is not None and each.opened_at >= since for each in own):
