@@ -4,6 +4,7 @@ Columns are matched by common names, without regard to case and punctuation; the
 another format knows is read by that format.
 """
 
+import codecs
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +15,7 @@ from typing import Any, get_args
 from backsight.core.errors import Invalid
 from backsight.core.orders import BrokerReason, ReportedFill, ReportedKind
 from backsight.importers.cells import EMPTY, UnreadableError, file_rows, plain_name
+from backsight.importers.files import GZIP
 from backsight.importers.formats import (
     FileFormat,
     FileHead,
@@ -175,6 +177,7 @@ NOT_EXECUTED = frozenset(_words(status=_STATUS)["status"])
 """The status of an order that was not executed."""
 ONLY_SIDES = ("side", "direction", "buysell", "tradeside")
 """Columns that hold nothing but sides; others may hold the type of an order."""
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 LONGEST_EMPTY = 16
 """A text of this length is never an empty cell."""
 EXECUTED = ("trade", "expiry", "assignment", "opening", "asset_transfer")
@@ -290,6 +293,12 @@ def is_table_of_trades(head: FileHead, columns: Mapping[str, str] | None = None)
     """Whether a file is a table with the columns of closed trades."""
     matched = _matched(head, TRADE_FIELDS, columns or {})
     return matched.keys() >= {*OF_TRADES}
+
+
+def names_arguments(head: FileHead) -> bool:
+    """Whether the columns of a table of trades, in a plain file, are named as the arguments of `remember_trade`."""
+    is_plain = not head.start.startswith((GZIP, *UTF_16)) and head.text.lstrip()[:1] != "["
+    return is_plain and {*OF_TRADES} <= {*column_names(head)}
 
 
 def missing_columns(head: FileHead, rows: RowKind | None) -> str | None:
