@@ -5,7 +5,7 @@ another format knows is read by that format.
 """
 
 import codecs
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
@@ -301,16 +301,18 @@ def names_arguments(head: FileHead) -> bool:
     return is_plain and {*OF_TRADES} <= {*column_names(head)}
 
 
-def missing_columns(head: FileHead, rows: RowKind | None) -> str | None:
+def missing_columns(head: FileHead, kinds: Collection[RowKind]) -> str | None:
     """Which fields a table has no column for, in words; None if the file is no table with some of them."""
-    fields, required = (TRADE_FIELDS, OF_TRADES) if rows == "trades" else (FILL_FIELDS, OF_FILLS)
     names = column_names(head)
-    matched = matched_columns(names, fields, {}) if names else {}
-    missing = [field for field in required if field not in matched]
-    if not matched or not missing:
-        return None
-    what = "closed trades" if rows == "trades" else "fills"
-    return f"as a table of {what} it has no column for {', '.join(missing)} among {', '.join(names[:30])}"
+    sentences: list[tuple[int, str]] = []
+    for kind in kinds:
+        fields, required = (FILL_FIELDS, OF_FILLS) if kind == "fills" else (TRADE_FIELDS, OF_TRADES)
+        matched = matched_columns(names, fields, {}) if names else {}
+        missing = [field for field in required if field not in matched]
+        if matched and missing:
+            what = "fills" if kind == "fills" else "closed trades"
+            sentences.append((len(missing), f"as a table of {what} it has no column for {', '.join(missing)}"))
+    return f"{min(sentences)[1]} among {', '.join(names[:30])}" if sentences else None
 
 
 def check_given_columns(head: FileHead, columns: Mapping[str, str], rows: RowKind) -> None:
@@ -482,10 +484,11 @@ class _FillReader:
         is_executed = kind in EXECUTED
         numbers = {field: layout.number(values, field) for field in NUMBERS_OF_FILLS if field in values}
         quantity = (numbers.get("quantity") or 0.0) if is_executed else 0.0
-        status = plain_name(str(values.get("status", "")))
-        if status in NOT_EXECUTED and kind == "trade" and not (self._tells_executed and quantity):
-            yield LeftOutRow(number=number, reason=f"an order that was not executed: {status}")
-            return
+        if "status" in values and kind == "trade" and not (self._tells_executed and quantity):
+            status = plain_name(str(values["status"]))
+            if status in NOT_EXECUTED:
+                yield LeftOutRow(number=number, reason=f"an order that was not executed: {status}")
+                return
         payment = numbers.get("amount")
         fill = ReportedFill(
             id=_text(values, "id") or "",

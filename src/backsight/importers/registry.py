@@ -100,7 +100,7 @@ def recognised_format(path: Path, formats: Sequence[FileFormat] = FORMATS) -> Fi
     for unread in UNREAD_FORMATS:
         if unread.recognises(head):
             raise _not_read(unread)
-    missing = missing_columns(head, formats[0].rows if len({each.rows for each in formats}) == 1 else None)
+    missing = missing_columns(head, {each.rows for each in formats})
     if missing is not None:
         message = f"{path} fits no format that is known; {missing}"
         raise Invalid(f"{message}; give them as COLUMN=field, or name one of {names}", field="columns")

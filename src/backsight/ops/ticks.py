@@ -805,7 +805,9 @@ def _uncounted_note(fill: Fill, account: Account) -> str:
 
 def _contradiction_note(trade: Trade, account: Account) -> str:
     results = f"the broker realised {trade.broker_pnl:.10g} {account.currency}, the ledger {trade.realized_pnl:.10g}"
-    remedy = "If one unit is not one unit of money, save_instrument with its multiplier: that mends this trade too"
+    remedy = (
+        "If one unit is not one unit of money, save_instrument with multiplier or inverse: that mends this trade too"
+    )
     return f"{trade.symbol}: {results}; nothing is learned from this trade. {remedy}."
 
 
