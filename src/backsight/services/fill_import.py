@@ -28,7 +28,7 @@ from backsight.core.trades.fold import RoundTrip, Step, after_fill, currency_fac
 from backsight.core.trades.mark import NO_PROGRESS, TradeProgress
 from backsight.core.trades.materialise import EntryRecord, opened_trade, progress_of, trade_id_of, updated_trade
 from backsight.core.trades.settle import from_first
-from backsight.core.trades.trade import REST_SHARE, Entry, Trade, dollars_for_one, in_dollars
+from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars, may_be_rest
 from backsight.importers.files import UNDECODED, is_shown_twice, message_without_field
 from backsight.importers.formats import FileRow, FillRow, InstrumentRow, LeftOutRow, RemarkRow
 from backsight.services.context import Context
@@ -614,7 +614,7 @@ class _Replay:
             elif current is None:
                 self._correct(trip, fill)
             elif trip.closed_at is None:
-                if trip.left > current.trip.left and trip.size <= REST_SHARE * trip.peak_size:
+                if trip.left > current.trip.left and may_be_rest(trip.size, trip.peak_size):
                     self._note_rest(trip)
                 current.trip = trip
                 self._step(current)

@@ -269,7 +269,16 @@ class Trade:
     def is_almost_closed(self) -> bool:
         """Whether so little is open that it may be a rest too small to sell, which a lot step would tell."""
         reduced = self.status == "open" and self.exit_price is not None
-        return reduced and self.open_size <= REST_SHARE * (self.size or 0.0)
+        return reduced and may_be_rest(self.open_size, self.size or 0.0)
+
+
+def may_be_rest(left: float, peak: float) -> bool:
+    """Whether what is left of a position may be a rest: a small part of its largest size, and less than one unit.
+
+    >>> may_be_rest(0.009, 0.999), may_be_rest(0.3, 0.999), may_be_rest(5.0, 100.0)
+    (True, False, False)
+    """
+    return left < 1.0 and left <= REST_SHARE * peak
 
 
 def rest_note(symbol: str, rest: float, size: float) -> str:
