@@ -1,6 +1,6 @@
 """Import of fills: the executions of an account, from the files that exchanges and brokers give out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +29,9 @@ from backsight.services.import_rows import LeftOutCount, LeftOutRows, TakenBackE
 from backsight.services.trade_import import garbage_collection_paused
 from backsight.services.trade_reports import runs_by_ticks
 from backsight.store.transaction import Transaction
+
+NAMED = 10
+"""Symbols or currencies that a note names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +201,7 @@ def _row_notes(counts: RowCounts) -> Iterator[str]:
             "are taken for the first of the two, so their order may be wrong"
         )
     if counts.fees_missing:
-        fees, currencies = count_of(counts.fees_missing, "fee"), ", ".join(sorted(counts.fee_currencies))
+        fees, currencies = count_of(counts.fees_missing, "fee"), _listed(sorted(counts.fee_currencies))
         yield (
             f"{fees} in {currencies} counted as no money, because no rate is known: import bars of the pair with the "
             "account's currency first"
@@ -206,26 +209,33 @@ def _row_notes(counts: RowCounts) -> Iterator[str]:
 
 
 def _notes_of(trades: FoldedTrades) -> Iterator[str]:
-    for each in trades.contradictions:
+    for each in trades.contradictions[:NAMED]:
         yield (
             f"{each.symbol}: the file has a result of {each.theirs:.10g}, its fills give {each.ours:.10g}; trades with "
             "such results teach nothing. Most often the multiplier is missing: save_instrument mends them"
         )
-    for symbol, currency in trades.unconverted:
+    currencies = sorted({currency for _, currency in trades.unconverted})
+    for currency in currencies:
+        symbols = _listed([symbol for symbol, each in trades.unconverted if each == currency])
         yield (
-            f"{symbol}: results are kept in {currency} and are in no sum, because no rate to the account's currency is "
-            f"known: import into an account in {currency}, or import bars of the pair and save the instrument again"
+            f"{symbols}: results are kept in {currency} and are in no sum, because no rate to the account's currency "
+            f"is known: import into an account in {currency}, or import bars of the pair and save the instrument again"
         )
-    yield from (f"{rest_note(each.symbol, each.left, each.of)} and import the file again" for each in trades.rests)
+    for rest in trades.rests[:NAMED]:
+        yield f"{rest_note(rest.symbol, rest.left, rest.of)} and import the file again"
     if trades.uncounted_payments:
-        symbols = ", ".join(trades.uncounted_payments)
         yield (
-            f"Payments or fees of {symbols} are not counted, because their trades are kept in a currency of unknown "
-            "rate: import bars of the currency pair, then save the instrument again"
+            f"Payments or fees of {_listed(trades.uncounted_payments)} are not counted, because their trades are kept "
+            "in a currency of unknown rate: import bars of the currency pair, then save the instrument again"
         )
     if trades.entered_before:
-        symbols = ", ".join(trades.entered_before)
         yield (
-            f"Fills of {symbols} closed positions that were entered before the file: what exceeds the known positions "
-            "is stored and is part of no trade; import the earlier history too"
+            f"Fills of {_listed(trades.entered_before)} closed positions that were entered before the file: what "
+            "exceeds the known positions is stored and is part of no trade; import the earlier history too"
         )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many others there are."""
+    others = [] if len(names) <= NAMED else [f"{len(names) - NAMED} others"]
+    return ", ".join([*names[:NAMED], *others])

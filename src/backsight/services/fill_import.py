@@ -23,13 +23,14 @@ from backsight.core.memory.mood_series import MoodRow, mood_from, strategy_row
 from backsight.core.orders import as_fill
 from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment
+from backsight.core.text.symbols import symbol_problem
 from backsight.core.trades.excursion import excursions
 from backsight.core.trades.fold import RoundTrip, Step, after_fill, currency_factor, fold, is_uncounted, unmatched_size
 from backsight.core.trades.mark import NO_PROGRESS, TradeProgress
 from backsight.core.trades.materialise import EntryRecord, opened_trade, progress_of, trade_id_of, updated_trade
 from backsight.core.trades.settle import from_first
 from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars, may_be_rest
-from backsight.importers.files import UNDECODED, is_shown_twice, message_without_field
+from backsight.importers.files import UNDECODED, is_shown_twice, message_without_field, short_text
 from backsight.importers.formats import FileRow, FillRow, InstrumentRow, LeftOutRow, RemarkRow
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy
@@ -258,12 +259,17 @@ class SymbolBook:
     def instrument(self, symbol: str) -> Instrument | None:
         """The instrument of a symbol; its lot step counts for `flatness` from then on."""
         if symbol not in self._instruments:
+            problem = _problem_of(symbol)
+            if problem is not None:
+                raise Invalid(f"{short_text(symbol)} {problem}", field="symbol")
             connection, owner = self._transaction.connection, self._account.owner_id
             self._learn(symbol, next(iter(stored_instruments.instruments_of(connection, owner, [symbol])), None))
         return self._instruments[symbol]
 
     def save(self, row: InstrumentRow, *, now: datetime) -> bool:
         """Save what a file tells of a symbol, unless the same or more is saved; whether anything was saved."""
+        if _problem_of(row.symbol) is not None:
+            return False  # its fills are left out
         former = self.instrument(row.symbol)
         known = former or unknown_instrument(self._account.owner_id, row.symbol, at=now)
         instrument = replace(
@@ -297,6 +303,13 @@ class SymbolBook:
         self._instruments[symbol] = instrument
         if instrument is not None and instrument.lot_step is not None:
             self._lot_steps[symbol] = instrument.lot_step
+
+
+def _problem_of(symbol: str) -> str | None:
+    """Why a text of a file is no symbol; None if it is one, or empty, as that of a transfer is."""
+    if UNDECODED in symbol:
+        return "has bytes that are not UTF-8; save the file as UTF-8"
+    return symbol_problem(symbol) if symbol else None
 
 
 def store_rows(
@@ -339,8 +352,6 @@ def _checked_fill(ctx: Context, book: SymbolBook, row: FillRow, counts: RowCount
         if fill.at > ctx.now + ctx.clock_skew:
             message = f"{format_instant(fill.at)} is in the future; check the timezone"
             raise Invalid(message, field="at")
-        if UNDECODED in fill.symbol:
-            raise Invalid(f"{fill.symbol!r} has bytes that are not UTF-8; save the file as UTF-8", field="symbol")
     except BacksightError as error:
         detail = message_without_field(error)
         counts.left_out.add(row.number, f"{error.field or 'row'} cannot be used", broken=True, detail=detail)
