@@ -210,6 +210,7 @@ def test_a_rest_is_named_and_a_lot_step_that_is_saved_later_settles_it(memory: M
             TEXT.replace("fee", "pnl").replace("0.1,2", "500,2").replace("0.1,1", "0,1"),
             "BTC: the file has a result of 500, its fills give 10; trades with such results teach nothing.",
         ),
+        (TEXT.replace("BTC,s", "btc,s"), "BTC, btc are different symbols, although only the case of letters differs"),
     ],
 )
 def test_what_does_not_count_in_money_is_named(memory: Memory, tmp_path: Path, text: str, expected: str) -> None:

@@ -5,6 +5,7 @@ and the ledger is folded again from the first new one, as the database sorts the
 and a few thousand rows.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -58,6 +59,8 @@ LOOK_AHEAD = 1_000
 CONTEXTS = 10_000
 """Market contexts that are kept."""
 DIFFERENCES = 20
+LOOK_ALIKES = 10
+"""Symbols that a note names."""
 ROUNDING, ROUNDING_SHARE = 0.01, 1e-6
 """Results agree that differ by no more than a cent and a millionth of the notional: brokers round them."""
 PROGRESS = 1_000
@@ -287,6 +290,12 @@ class SymbolBook:
         self._learn(row.symbol, instrument)
         return True
 
+    @property
+    def look_alikes(self) -> list[str]:
+        """The symbols that differ from another one in the case of letters only."""
+        counts = Counter(symbol.casefold() for symbol in self._instruments)
+        return sorted(symbol for symbol in self._instruments if counts[symbol.casefold()] > 1)
+
     def resized_since(self) -> datetime | None:
         """When the first trade was opened that a lot step may end earlier, because it was saved after the trade."""
         owner, account = self._account.owner_id, self._account.id
@@ -342,6 +351,9 @@ def store_rows(
             case _:
                 raise TypeError(f"{row!r} is not a row of fills")
     _store_batch(transaction, account, batch, counts)
+    if book.look_alikes:
+        names = ", ".join(book.look_alikes[:LOOK_ALIKES])
+        counts.notes.append(f"{names} are different symbols, although only the case of letters differs")
     return book
 
 
