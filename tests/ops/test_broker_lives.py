@@ -70,6 +70,8 @@ class Habits:
     underlyings: bool
     """Whether the underlying of renamed symbols is known."""
     ticks: int
+    lot_steps: bool = True
+    """Whether lot steps are saved before the first tick."""
 
 
 def random_habits(rng: random.Random, **given_habits: Any) -> Habits:
@@ -109,8 +111,9 @@ class Life:
         mode: Any = "hedging" if habits.hedging else "netting"
         memory.open_account(venue="x", name="main", currency="USD", mode="paper", position_mode=mode)
         for each in INSTRUMENTS:
-            terms: dict[str, Any] = {"lot_step": each.lot_step, "currency": each.currency, "inverse": each.inverse}
-            memory.save_instrument(symbol=each.symbol, multiplier=each.multiplier, **terms)
+            terms: dict[str, Any] = {"currency": each.currency, "inverse": each.inverse}
+            lot_step = each.lot_step if habits.lot_steps else None
+            memory.save_instrument(symbol=each.symbol, multiplier=each.multiplier, lot_step=lot_step, **terms)
         if habits.underlyings:
             for symbol in ("FB", "META"):
                 memory.save_instrument(symbol=symbol, underlying="Meta Platforms")
@@ -328,6 +331,21 @@ def test_when_every_fill_is_known_the_ledger_has_the_trades_of_the_broker(seed: 
 )
 def test_rests_and_withdrawals_of_coins_beside_late_entries(seed: int, habits: dict[str, Any]) -> None:
     check_life(random.Random(seed), **habits)
+
+
+@pytest.mark.parametrize(("seed", "late"), [(1, 0.0), (10, 0.0), (209, 0.4)])
+def test_a_lot_step_that_is_saved_late_gives_the_trades_of_the_broker(seed: int, late: float) -> None:
+    spot: dict[str, Any] = {"symbols": (SPOT,), "lot_steps": False, "hedging": False, "kept_back": 0.0}
+    with a_life(random.Random(seed), late=late, **spot) as life:
+        life.live()
+        before = len(life.trades())
+        life.clock.at = life.broker.at
+        life.memory.save_instrument(symbol=SPOT, lot_step=LOT)
+        life.report_everything()
+        assert len(life.trades()) > before, "rests joined trades"
+        check_sizes(life)
+        check_trades(life)
+        assert life.memory.verify_audit().intact
 
 
 @pytest.mark.parametrize(
