@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from backsight.arguments import AsOf, Flag, Name, Positive, SeenAt, Symbol
 from backsight.core.instruments import Instrument, InstrumentKind, unknown_instrument
@@ -63,7 +63,7 @@ def save_instrument(
     as a correction known from now on. A trade whose result the broker no longer contradicts teaches. A lot step holds
     from the next tick or import on, also for the sales of a trade that is open then.
     """
-    given = {
+    given: dict[str, Any] = {
         "kind": kind,
         "multiplier": multiplier,
         "inverse": inverse,
