@@ -215,7 +215,7 @@ def _notes_of(trades: FoldedTrades) -> Iterator[str]:
             "such results teach nothing. Most often the multiplier is missing: save_instrument mends them"
         )
     currencies = sorted({currency for _, currency in trades.unconverted})
-    for currency in currencies:
+    for currency in currencies[:NAMED]:
         symbols = _listed([symbol for symbol, each in trades.unconverted if each == currency])
         yield (
             f"{symbols}: results are kept in {currency} and are in no sum, because no rate to the account's currency "
