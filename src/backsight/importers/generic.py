@@ -435,8 +435,8 @@ def _with_side(layout: _Layout, options: ReadOptions) -> _Layout:
     sides = [place for place in places if words[place] & (SIDES.keys() | KINDS.keys())]
     sides += [place for place in places if words[place] and names[place] in ONLY_SIDES]
     chosen = {"side": sides[0]} if sides else {}
-    kept = {field: place for field, place in layout.places.items() if field != "side" or chosen}
-    return replace(layout, places=kept | chosen)
+    others = {field: place for field, place in layout.places.items() if field != "side" or chosen}
+    return replace(layout, places=others | chosen)
 
 
 class _FillReader:
@@ -531,12 +531,12 @@ class _FillReader:
         multiplier, currency = self._layout.number(values, "multiplier"), _text(values, "currency")
         if not symbol or (multiplier is None and currency is None):
             return
-        told = self._instruments.get(symbol, (None, None))
-        for name, value, former in (("multiplier", multiplier, told[0]), ("currency", currency, told[1])):
-            if None not in (value, former) and value != former:
+        former = self._instruments.get(symbol, (None, None))
+        for name, value, earlier in (("multiplier", multiplier, former[0]), ("currency", currency, former[1])):
+            if None not in (value, earlier) and value != earlier:
                 raise ValueError(f"{name} is not that of an earlier row of its symbol")
-        known = told[0] if multiplier is None else multiplier, told[1] if currency is None else currency
-        if known != told:
+        known = former[0] if multiplier is None else multiplier, former[1] if currency is None else currency
+        if known != former:
             self._instruments[symbol] = known
             yield InstrumentRow(symbol=symbol, multiplier=known[0], currency=known[1])
 
