@@ -31,6 +31,7 @@ from backsight.core.market import Bar
 from backsight.core.numbers import positive_zero
 from backsight.core.secret_text import refuse_secrets, without_secrets
 from backsight.core.strategies import MemorySettings
+from backsight.core.text.symbols import LONGEST_SYMBOL, symbol_problem
 from backsight.json_schemas import LARGEST_WHOLE
 
 FIELDS_OF = {
@@ -80,18 +81,10 @@ def _one_line(text: str) -> str:
     return text
 
 
-SYMBOL_SIGNS = frozenset(" ._:/-+#=^&$@!*()%'|~")
-MOST_SYMBOL_WORDS = 4
-
-
 def _symbol(text: str) -> str:
-    """A symbol stands in prompts: it has letters, digits and the signs of tickers, and is no sentence."""
-    if not all(character.isalnum() or character in SYMBOL_SIGNS for character in _one_line(text)):
-        raise ValueError(
-            f"has a character that no symbol has; give letters, digits and {''.join(sorted(SYMBOL_SIGNS))}"
-        )
-    if len(text.split()) > MOST_SYMBOL_WORDS:
-        raise ValueError(f"has more than {MOST_SYMBOL_WORDS} words; give the symbol alone")
+    problem = symbol_problem(_one_line(text))
+    if problem is not None:
+        raise ValueError(problem)
     return text
 
 
@@ -121,7 +114,7 @@ SeenAt = Annotated[Instant | None, "And recorded in this store by this instant."
 NoSecret = AfterValidator(_without_secrets)
 """Text at the door: what looks like a key, a password or a seed phrase is refused."""
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line), NoSecret]
-Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=64), AfterValidator(_symbol)]
+Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=LONGEST_SYMBOL), AfterValidator(_symbol)]
 Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
 FilePath = Annotated[Key, FileMark()]
 """A file or folder where the store is; a caller over MCP or REST may name those below some folders only."""

@@ -172,3 +172,71 @@ def test_sides_in_other_languages_are_understood(tmp_path: Path) -> None:
     lines = [f"2026-06-04 10:0{number}:00,SAP,{side},1,100\n" for number, side in enumerate(sides)]
     fills = fills_of(tmp_path, "time,symbol,side,quantity,price\n" + "".join(lines))
     assert [fill.quantity for fill in fills] == [1.0, -1.0] * 4
+
+
+HEADER, BOUGHT = "time,symbol,side,quantity,price\n", "2026-06-01,A,buy,10,100\n"
+
+
+def test_orders_that_were_not_executed_are_left_out(tmp_path: Path) -> None:
+    text = (
+        "time,symbol,side,quantity,filled,price,avg price,status\n"
+        "2026-06-01,A,buy,10,10,0,100,FILLED\n"
+        "2026-06-01,A,buy,10,0,90,0,CANCELED\n"
+        "2026-06-02,A,sell,20,7,0,110,Cancelled\n"
+    )
+    fills = fills_of(tmp_path, text)
+    assert [(fill.quantity, fill.price) for fill in fills] == [(10.0, 100.0), (-7.0, 110.0)], "what was executed counts"
+    assert left_out(tmp_path, text) == [(3, "an order that was not executed: canceled")]
+    ordered = "time,symbol,side,quantity,price,status\n2026-06-01,A,buy,10,100,Rejected\n"
+    assert (fills_of(tmp_path, ordered), len(left_out(tmp_path, ordered))) == ([], 1)
+
+
+def test_a_column_of_sides_that_cannot_be_read_makes_no_purchases(tmp_path: Path) -> None:
+    text = "time,symbol,side,quantity,price\n2026-06-01,A,1,10,100\n2026-06-02,A,-1,10,110\n"
+    assert [reason for _, reason in left_out(tmp_path, text)] == ["side is neither buy nor sell"] * 2
+    text = "time,symbol,direction,type,quantity,price\n2026-06-01,A,in,buy,10,100\n2026-06-02,A,out,sell,10,110\n"
+    assert [fill.quantity for fill in fills_of(tmp_path, text)] == [10.0, -10.0], "the column that holds sides is read"
+    text = "time,symbol,type,quantity,price\n2026-06-01,A,limit,10,100\n"
+    assert "No column holds sides and no quantity is negative" in remarks_of(tmp_path, text)
+    assert "sides" not in remarks_of(tmp_path, text.replace("10,", "-10,"))
+
+
+def test_a_payment_needs_no_side(tmp_path: Path) -> None:
+    text = "time,symbol,side,quantity,price,kind,payment\n2026-06-01,A,buy,1,5,trade,\n2026-06-01,A,,,,funding,-2\n"
+    assert [(fill.kind, fill.amount) for fill in fills_of(tmp_path, text)] == [("trade", 0.0), ("funding", -2.0)]
+
+
+@pytest.mark.parametrize(
+    ("number", "delimiter", "value"),
+    [("1,234", ";", "1.234"), ("1,234", ",", "1234"), ("1.234", ";", "1.234"), ("1.234", ",", None)],
+)
+def test_a_separator_that_may_be_either_is_named(
+    tmp_path: Path, number: str, delimiter: str, value: str | None
+) -> None:
+    text = (HEADER + "2026-06-01,A,buy,10,'NUMBER'\n").replace(",", delimiter).replace("'NUMBER'", f'"{number}"')
+    expected = f"No number tells the decimal sign from a thousands separator: {number} is read as {value}."
+    assert (expected in remarks_of(tmp_path, text)) == (value is not None)
+
+
+@pytest.mark.parametrize("number", ["1,5", "1,23", "12,3456", "0,123"])
+def test_no_decimals_are_lost_where_only_later_rows_have_them(tmp_path: Path, number: str) -> None:
+    text = HEADER + BOUGHT * 600 + f'2026-06-01,A,buy,10,"{number}"\n'
+    assert left_out(tmp_path, text) == [(602, "price is not a number")]
+
+
+def test_a_symbol_has_one_multiplier_and_one_currency(tmp_path: Path) -> None:
+    header = "time,symbol,side,quantity,price,multiplier,currency\n"
+    text = header + "2026-06-01,ES,buy,1,5,50,USD\n2026-06-01,ES,buy,1,5,,USD\n2026-06-02,ES,sell,1,5,5,USD\n"
+    assert left_out(tmp_path, text) == [(4, "multiplier is not that of an earlier row of its symbol")]
+    assert len([row for row in rows_of(tmp_path, text) if isinstance(row, InstrumentRow)]) == 1
+
+
+def test_times_may_name_utc(tmp_path: Path) -> None:
+    (fill,) = (
+        row.fill
+        for row in rows_of(
+            tmp_path, HEADER + BOUGHT.replace("2026-06-01", "2026-06-01 10:00:00 UTC"), zone="Asia/Tokyo"
+        )
+        if isinstance(row, FillRow)
+    )
+    assert fill.at == datetime(2026, 6, 1, 10, tzinfo=UTC)

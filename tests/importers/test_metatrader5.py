@@ -43,7 +43,7 @@ def fills_of(rows: Sequence[FileRow]) -> list[ReportedFill]:
 
 def folded(rows: Sequence[FileRow], currency: str = "USD") -> list[RoundTrip]:
     """The round trips of the rows, as an import makes them."""
-    worths = {row.symbol: UnitWorth(multiplier=row.multiplier) for row in rows if isinstance(row, InstrumentRow)}
+    worths = {row.symbol: UnitWorth(multiplier=row.multiplier or 1.0) for row in rows if isinstance(row, InstrumentRow)}
     account = an_account(currency=currency)
     fills = []
     for fill in fills_of(rows):

@@ -95,3 +95,19 @@ def test_the_mode_of_a_database_must_be_given_unless_it_was_a_dry_run(memory: Me
     positions = nofx.a_database(tmp_path / "data.db", "trader_positions", nofx.POSITION)
     assert memory.import_trades(path=str(positions), mode="paper").added == 1
     assert only_trade(memory).pnl == 460.0
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("header", ["Symbol,Side,Entry Price,Exit Price,Net PnL,Exit Time", "ARGUMENTS", "JSON"])
+def test_a_table_of_trades_needs_no_name_of_its_format(
+    memory: Memory, tmp_path: Path, header: str, encoding: str
+) -> None:
+    names = "symbol,direction,entry_price,exit_price,pnl,closed_at"
+    cells = ["AAPL", "long", 200, 210, 100, "2026-06-02T10:00:00Z"]
+    text = f"{names if header == 'ARGUMENTS' else header}\n{','.join(map(str, cells))}\n"
+    path = tmp_path / "trades.csv"
+    path.write_text(
+        json.dumps([dict(zip(names.split(","), cells, strict=True))]) if header == "JSON" else text, encoding
+    )
+    assert memory.import_trades(path=str(path), strategy_name="S", mode="paper").added == 1
+    assert [trade.pnl for trade in memory.list_trades().trades] == [100.0]

@@ -26,7 +26,9 @@ def test_an_instrument_is_saved_once_and_its_history_is_kept(memory: Memory, clo
     then = clock.now()
     clock.advance(hours=1)
     memory.save_instrument(symbol="ES", multiplier=5.0, underlying="SPX")
-    assert [each.multiplier for each in memory.list_instruments().instruments] == [5.0]
+    (saved,) = memory.list_instruments().instruments
+    assert (saved.multiplier, saved.underlying) == (5.0, "SPX")
+    assert (saved.kind, saved.tick_size) == ("future", 0.25), "what is left out stays"
     assert [each.multiplier for each in memory.list_instruments(as_of=then).instruments] == [50.0]
     assert memory.list_instruments(underlying="NDX").message.startswith("None is saved")
 
@@ -78,9 +80,9 @@ def test_a_rate_converts_money_into_the_accounts_currency(memory: Memory, clock:
     assert desk.trade().pnl == about(1_000.0 * 0.0066)
 
 
-def round_trips(desk: Desk, times: int, *, sold: float, left: float) -> None:
+def round_trips(desk: Desk, times: int, *, sold: float, left: float) -> list[ClosedTick]:
     """Buy 1.0 with a fee of .001 in coin and sell what lot steps allow; the broker keeps the rest."""
-    held = 0.0
+    held, answers = 0.0, list[ClosedTick]()
     for number in range(times):
         hours = 2 * number
         bought = a_report(f"i{number}", at(hours + 0.5), 1.0, 100.0, fee=0.001, fee_currency="BTC")
@@ -88,8 +90,9 @@ def round_trips(desk: Desk, times: int, *, sold: float, left: float) -> None:
         desk.tick(hours + 1, [a_position(held)], fills=[bought])
         out = a_report(f"o{number}", at(hours + 1.5), -sold, 110.0)
         held -= sold
-        desk.tick(hours + 2, [a_position(held, mark=110.0)], fills=[out], mark=110.0)
+        answers.append(desk.tick(hours + 2, [a_position(held, mark=110.0)], fills=[out], mark=110.0))
     assert held == about(times * left)
+    return answers
 
 
 def test_spot_round_trips_close_although_a_lot_step_leaves_a_rest(memory: Memory, clock: FakeClock) -> None:
@@ -116,10 +119,31 @@ def test_rests_that_add_up_to_more_than_a_lot_step_need_dust(memory: Memory, clo
     assert [(trade.status, trade.inferred) for trade in desk.trades()] == [("closed", False)] * 4
 
 
-def test_without_a_lot_step_or_dust_a_rest_stays_open(memory: Memory, clock: FakeClock) -> None:
+REST = "is left, so the trade is open. If that is too little to sell, save_instrument with lot_step."
+
+
+def test_without_a_lot_step_or_dust_a_rest_stays_open_and_is_named(memory: Memory, clock: FakeClock) -> None:
     desk = Desk(memory, clock)
-    round_trips(desk, 1, sold=0.99, left=0.009)
-    assert desk.trade().status == "open"
+    (answer,) = round_trips(desk, 1, sold=0.99, left=0.009)
+    assert (desk.trade().status, answer.notes[0]) == ("open", f"BTC: 0.009 of 0.999 {REST}")
+    out, mark = a_report("o0", at(1.5), -0.99, 110.0), a_position(0.999 - 0.99, mark=110.0)
+    again = desk.tick(2, [mark], fills=[out], mark=110.0)
+    assert (again.replayed, again.notes) == (True, answer.notes)
+    assert not any(REST in note for note in desk.tick(3, [mark], mark=110.0).notes), "it is named once"
+
+
+def test_a_lot_step_that_is_saved_later_closes_what_was_sold_before(memory: Memory, clock: FakeClock) -> None:
+    desk = Desk(memory, clock)
+    round_trips(desk, 2, sold=0.995, left=0.004)
+    assert [trade.status for trade in desk.trades()] == ["open"]
+    clock.advance(hours=1)
+    memory.save_instrument(symbol="BTC", lot_step=0.01)
+    answer = desk.tick(5, [a_position(0.008, mark=110.0)], mark=110.0)
+    assert [trade.status for trade in desk.trades()] == ["closed"] * 2
+    assert [trade.rest for trade in answer.closed] == about([0.004] * 2)
+    assert [trade.pnl for trade in answer.closed] == about([9.95 - 0.1] * 2)
+    assert len(answer.learned) == 2
+    assert memory.verify_audit().intact
 
 
 def test_a_fee_in_coin_comes_off_the_position_and_counts_in_money(memory: Memory, clock: FakeClock) -> None:

@@ -38,6 +38,22 @@ class Instrument:
     recorded_at: datetime
 
 
+def unknown_instrument(owner: str, symbol: str, *, at: datetime) -> Instrument:
+    """What a symbol is as long as nothing is known of it."""
+    return Instrument(
+        owner_id=owner,
+        symbol=symbol,
+        kind=None,
+        multiplier=1.0,
+        lot_step=None,
+        tick_size=None,
+        currency=None,
+        underlying=None,
+        known_at=at,
+        recorded_at=at,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flatness:
     """When the rest of a position counts as nothing."""
@@ -228,6 +244,13 @@ def unit_worth(instrument: Instrument, account_currency: str) -> UnitWorth:
         currency=currency if is_foreign else None,
         is_contract=instrument.inverse or instrument.kind in CONTRACTS,
     )
+
+
+def lacks_lot_step(instrument: Instrument | None) -> bool:
+    """Whether a rest cannot be told from a position: a symbol, not of contracts, whose lot step is not known."""
+    if instrument is None:
+        return True
+    return instrument.lot_step is None and not instrument.inverse and instrument.kind not in CONTRACTS
 
 
 def is_base_asset(currency: str, symbol: str) -> bool:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from backsight.core.errors import BacksightError, Invalid, NotFound, did_you_mean
 from backsight.core.instants import EPOCH
 from backsight.core.market import Bar
+from backsight.core.text.symbols import symbol_problem
 from backsight.importers.files import Source, instant_of, json_lines, number_of, read_table, short_text, zone_named
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ DAY = timedelta(days=1)
 SHORTEST_DAY = timedelta(hours=23)
 """The length of a day on which clocks go forward."""
 LONGEST_INTERVAL = 366 * 86_400
-LONGEST_SYMBOL = 64
 TRADER_NAMES: Mapping[str, Price | Literal["volume"]] = {
     "buy price": "open",
     "open": "open",
@@ -388,9 +388,9 @@ def _rows(
 def _symbol(symbol: object, *, number: int, source: Source) -> str:
     if not isinstance(symbol, str) or not symbol.strip():
         raise source.invalid(number, "no symbol; name the symbol in every row", field="symbol")
-    if len(symbol.strip()) > LONGEST_SYMBOL or not symbol.strip().isprintable():
-        message = f"{short_text(symbol)} is not a symbol; give up to {LONGEST_SYMBOL} printable characters"
-        raise source.invalid(number, message, field="symbol")
+    problem = symbol_problem(symbol.strip())
+    if problem is not None:
+        raise source.invalid(number, f"{short_text(symbol)} {problem}", field="symbol")
     return symbol.strip()
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
-from backsight.importers.files import instant_of, number_of, text_stream
+from backsight.importers.files import UNDECODED, instant_of, number_of, text_stream
 from backsight.importers.formats import FileRow, LeftOutRow
 
 Row = Mapping[str, Any]
@@ -128,7 +128,7 @@ def optional_text_in(row: Row, *names: str) -> str | None:
     """The text of the first of these columns that has one; None if none has."""
     value = value_in(row, *names)
     text = "" if value is None else str(value).strip()
-    if "\N{REPLACEMENT CHARACTER}" in text:
+    if UNDECODED in text:
         raise ValueError(f"{names[0]} is not UTF-8")
     return text or None
 

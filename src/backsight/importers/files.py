@@ -32,6 +32,8 @@ EPOCH_UNITS: tuple[tuple[float, Decimal], ...] = (
 YEARS = (1700, 9000)
 """Accepted years: far enough from the ends of the calendar that no zone or interval leads out of it."""
 NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
+UNDECODED = "\N{REPLACEMENT CHARACTER}"
+"""What stands for bytes that are no text in the encoding of a file."""
 GZIP = b"\x1f\x8b"
 """How a file that is compressed with gzip begins."""
 MAX_PARQUET_ROWS = 20_000_000
@@ -104,6 +106,19 @@ def instant_of(value: object, *, zone: tzinfo) -> datetime:
     if not YEARS[0] <= at.year <= YEARS[1]:
         raise ValueError(f"{short_text(value)} is out of range; give a year from {YEARS[0]} to {YEARS[1]}")
     return (at if at.tzinfo else at.replace(tzinfo=zone, fold=0)).astimezone(UTC)
+
+
+def is_shown_twice(at: datetime, zone: tzinfo) -> bool:
+    """Whether clocks of a zone show the time of an instant again an hour later, because they go back meanwhile.
+
+    >>> zone = zone_named("America/New_York")
+    >>> [is_shown_twice(datetime(2025, 11, 2, hour, 30, tzinfo=UTC), zone) for hour in (4, 5, 6)]
+    [False, True, False]
+    """
+    if not isinstance(zone, ZoneInfo):
+        return False
+    local = at.astimezone(zone)
+    return not local.fold and local.utcoffset() != local.replace(fold=1).utcoffset()
 
 
 def read_bytes(path: Path) -> bytes:
@@ -270,6 +285,8 @@ def _read_time(value: object) -> datetime:
 
 
 def _read_time_text(text: str) -> datetime:
+    if text[-4:] in (" UTC", " GMT"):
+        text = f"{text[:-4]}Z"
     compact_date = len(text) == 8
     if NUMBER.fullmatch(text) and not compact_date:
         return _from_epoch(Decimal(text))

@@ -47,7 +47,8 @@ class InstrumentRow:
 
     symbol: str
     kind: InstrumentKind | None = None
-    multiplier: float = 1.0
+    multiplier: float | None = None
+    """None if the file does not tell it: what is saved stays, else 1."""
     currency: str | None = None
     underlying: str | None = None
     inverse: bool = False

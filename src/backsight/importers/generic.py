@@ -4,7 +4,8 @@ Columns are matched by common names, without regard to case and punctuation; the
 another format knows is read by that format.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import codecs
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
@@ -14,18 +15,21 @@ from typing import Any, get_args
 from backsight.core.errors import Invalid
 from backsight.core.orders import BrokerReason, ReportedFill, ReportedKind
 from backsight.importers.cells import EMPTY, UnreadableError, file_rows, plain_name
+from backsight.importers.files import GZIP
 from backsight.importers.formats import (
     FileFormat,
     FileHead,
     FileRow,
     FillRow,
     InstrumentRow,
+    LeftOutRow,
     ReadOptions,
     RemarkRow,
     RowKind,
     head_of,
 )
 from backsight.importers.tables import (
+    NOT_AN_OBJECT,
     SAMPLE,
     TIME_OF_DAY,
     Cells,
@@ -33,6 +37,7 @@ from backsight.importers.tables import (
     FileTable,
     Notation,
     NumberedCells,
+    ambiguous_numbers,
     column_names,
     date_order,
     has_comma_decimal,
@@ -54,19 +59,19 @@ FILL_FIELDS = _words(
     symbol="symbol ticker instrument market pair contract product security coin asset sid stock",
     side="side direction buysell action tradeside transactiontype tradetype type",
     quantity=(
-        "quantity qty filledqty executedqty fillqty filledquantity executedquantity lastqty shares units contracts "
-        "size sz filledsize volume executed filled lots amount"
+        "filledqty executedqty fillqty filledquantity executedquantity filledsize lastqty executed filled quantity qty "
+        "shares units contracts size sz volume lots amount"
     ),
     price=(
-        "price fillprice executionprice executedprice tradeprice avgprice averageprice avgfillprice filledprice "
-        "lastprice px"
+        "fillprice executionprice executedprice filledprice avgfillprice avgtradingprice avgprice averageprice price "
+        "tradeprice lastprice px"
     ),
     fee="fee fees commission commissions tradingfee feepaid totalfee feeamount",
     fee_currency="feecurrency feecoin feeasset feeccy commissionasset commissioncurrency feetoken",
     id="id tradeid fillid execid executionid transactionid tid dealid deal matchid",
     order_id="orderid order ordernumber orderno oid",
     kind="kind",
-    amount="payment cashamount amount",
+    amount="amount payment cashamount",
     realized_pnl="realizedpnl realisedpnl closedpnl realizedprofit realizedpl pnl profit pl",
     position_key="positionkey positionid",
     multiplier="multiplier contractmultiplier contractsize",
@@ -74,8 +79,14 @@ FILL_FIELDS = _words(
     rate="rate fxrate exchangerate",
     ratio="ratio splitratio",
     reason="reason exitreason",
+    status="status orderstatus state orderstate",
 )
-"""Each field of a fill, and the names of columns that hold it; the first that a table has counts."""
+"""Each field of a fill, and the names of columns that hold it; the first that a table has counts.
+
+A table of orders has what was ordered beside what was executed: that comes first.
+"""
+EXECUTED_QUANTITY = frozenset(FILL_FIELDS["quantity"][:9])
+"""Columns that tell how much of an order was executed, whatever became of the rest."""
 TRADE_FIELDS = _words(
     symbol="symbol ticker instrument market pair contract",
     direction="direction side positionside tradeside type",
@@ -161,6 +172,12 @@ SIDES = {**dict.fromkeys(BUYS, 1.0), **dict.fromkeys(SELLS, -1.0)}
 KINDS: dict[str, ReportedKind] = {plain_name(kind): kind for kind in get_args(ReportedKind)}
 REASONS: dict[str, BrokerReason] = {plain_name(reason): reason for reason in get_args(BrokerReason)}
 DIGITS = frozenset("0123456789")
+_STATUS = "canceled cancelled rejected expired failed voided inactive new open pending working accepted submitted"
+NOT_EXECUTED = frozenset(_words(status=_STATUS)["status"])
+"""The status of an order that was not executed."""
+ONLY_SIDES = ("side", "direction", "buysell", "tradeside")
+"""Columns that hold nothing but sides; others may hold the type of an order."""
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 LONGEST_EMPTY = 16
 """A text of this length is never an empty cell."""
 EXECUTED = ("trade", "expiry", "assignment", "opening", "asset_transfer")
@@ -177,12 +194,19 @@ class _Layout:
     """The place of a column of dates beside one of times of the day."""
     notation: Notation
     sample: Sequence[NumberedCells]
+    numbers: Sequence[str] = ()
+    """The fields that hold numbers."""
     native: frozenset[int] = frozenset()
     """The places of columns that are named as the arguments of `remember_trade`."""
 
     @property
     def rows(self) -> Iterator[NumberedCells]:
         return chain(self.sample, self.table.rows)
+
+    def texts_at(self, place: int) -> Iterator[str]:
+        """The cells of a column in the sample that are not empty."""
+        rows = (cells for _, cells in self.sample if len(cells) == len(self.table.names))
+        return (str(cells[place]) for cells in rows if not is_empty(cells[place]))
 
     def texts(self, field: str, rows: Iterable[NumberedCells] | None = None) -> Iterator[str]:
         """The cells of a field, in the sample or in other rows, that are not empty."""
@@ -192,6 +216,16 @@ class _Layout:
         for _, cells in self.sample if rows is None else rows:
             if len(cells) == len(self.table.names) and not is_empty(cells[place]):
                 yield str(self.with_date(cells, cells[place]) if field == "time" else cells[place])
+
+    @property
+    def has_semicolons(self) -> bool:
+        """Whether semicolons separate the cells, as programs write where the comma separates decimals."""
+        return "semicolon" in self.table.written_as
+
+    @property
+    def number_texts(self) -> Iterator[str]:
+        """The numbers in the sample as they are written."""
+        return (text for field in self.numbers for text in self.texts(field))
 
     def with_date(self, cells: Cells, time: Any) -> Any:
         """A time of the day with its date, where they are in two columns."""
@@ -218,11 +252,16 @@ class _Layout:
         known = ", ".join(f"{names[place]} as {field}" for field, place in self.places.items())
         yield RemarkRow(text=f"{self.table.written_as}; columns read: {known}.")
         used = {*self.places.values(), self.date, *self.native}
-        ignored = [name for place, name in enumerate(names) if place not in used]
+        ignored = [name for place, name in enumerate(names) if place not in used and name != NOT_AN_OBJECT]
         if ignored:
             yield RemarkRow(text=f"Columns not read: {', '.join(ignored[:20])}.")
         if self.notation.comma_decimal:
             yield RemarkRow(text="A comma is the decimal sign.")
+        doubtful = next(ambiguous_numbers(self.number_texts, semicolons=self.has_semicolons), None)
+        if doubtful is not None:
+            number = f"{self.notation.number(doubtful) or 0.0:.10g}"
+            text = "No number tells the decimal sign from a thousands separator"
+            yield RemarkRow(text=f"{text}: {doubtful} is read as {number}.")
         if self.notation.date_order is not None:
             first = "day" if self.notation.date_order == "dmy" else "month"
             yield RemarkRow(text=f"Dates begin with the {first}.")
@@ -254,6 +293,26 @@ def is_table_of_trades(head: FileHead, columns: Mapping[str, str] | None = None)
     """Whether a file is a table with the columns of closed trades."""
     matched = _matched(head, TRADE_FIELDS, columns or {})
     return matched.keys() >= {*OF_TRADES}
+
+
+def names_arguments(head: FileHead) -> bool:
+    """Whether the columns of a table of trades, in a plain file, are named as the arguments of `remember_trade`."""
+    is_plain = not head.start.startswith((GZIP, *UTF_16)) and head.text.lstrip()[:1] != "["
+    return is_plain and {*OF_TRADES} <= {*column_names(head)}
+
+
+def missing_columns(head: FileHead, kinds: Collection[RowKind]) -> str | None:
+    """Which fields a table has no column for, in words; None if the file is no table with some of them."""
+    names = column_names(head)
+    sentences: list[tuple[int, str]] = []
+    for kind in kinds:
+        fields, required = (FILL_FIELDS, OF_FILLS) if kind == "fills" else (TRADE_FIELDS, OF_TRADES)
+        matched = matched_columns(names, fields, {}) if names else {}
+        missing = [field for field in required if field not in matched]
+        if matched and missing:
+            what = "fills" if kind == "fills" else "closed trades"
+            sentences.append((len(missing), f"as a table of {what} it has no column for {', '.join(missing)}"))
+    return f"{min(sentences)[1]} among {', '.join(names[:30])}" if sentences else None
 
 
 def check_given_columns(head: FileHead, columns: Mapping[str, str], rows: RowKind) -> None:
@@ -315,11 +374,9 @@ def _found_layout(
     matched = matched_columns(table.names, fields, _fields(options.columns))
     sample = list(islice(table.rows, SAMPLE))
     places = {field: table.names.index(column) for field, column in matched.items()}
-    layout = _Layout(table=table, places=places, date=None, notation=Notation(), sample=sample)
+    layout = _Layout(table=table, places=places, date=None, notation=Notation(), sample=sample, numbers=numbers)
     layout = replace(layout, date=_date_column(layout))
-    commas = has_comma_decimal(
-        (text for field in numbers for text in layout.texts(field)), semicolons="semicolon" in table.written_as
-    )
+    commas = has_comma_decimal(layout.number_texts, semicolons=layout.has_semicolons)
     order = _given_order(options.columns) or date_order(text for field in times for text in layout.texts(field))
     if order == "unknown":
         rows = open_table(path, head_of(path)).rows  # the first rows do not tell, so all of them are asked
@@ -357,10 +414,29 @@ def read_fills(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     """The fills of a table."""
     layout = _layout(path, options, FILL_FIELDS, numbers=NUMBERS_OF_FILLS, times=("time",))
     _check_columns(path, layout.table.names, layout.places, OF_FILLS)
+    layout = _with_side(layout, options)
     reader = _FillReader(layout, options)
     yield from layout.remarks
     yield from reader.remarks
     yield from file_rows(layout.rows, reader.read)
+
+
+def _with_side(layout: _Layout, options: ReadOptions) -> _Layout:
+    """The layout with the column of the sides: the given one, else the first that holds some.
+
+    A column that only looks like it by its name is not read.
+    """
+    if "side" in _fields(options.columns).values():
+        return layout
+    names = [plain_name(name) for name in layout.table.names]
+    taken = {place for field, place in layout.places.items() if field != "side"}
+    places = [names.index(word) for word in FILL_FIELDS["side"] if word in names and names.index(word) not in taken]
+    words = {place: {plain_name(text) for text in layout.texts_at(place)} for place in places}
+    sides = [place for place in places if words[place] & (SIDES.keys() | KINDS.keys())]
+    sides += [place for place in places if words[place] and names[place] in ONLY_SIDES]
+    chosen = {"side": sides[0]} if sides else {}
+    others = {field: place for field, place in layout.places.items() if field != "side" or chosen}
+    return replace(layout, places=others | chosen)
 
 
 class _FillReader:
@@ -369,22 +445,26 @@ class _FillReader:
     def __init__(self, layout: _Layout, options: ReadOptions) -> None:
         self._layout, self._zone = layout, options.zone
         self.remarks: list[RemarkRow] = []
-        self._has_side = self._is_side(options)
-        fees = [number for text in layout.texts("fee") if (number := _number_or_none(layout.notation, text))]
+        self._has_side = "side" in layout.places
+        fees = [number for number in self._numbers_of("fee") if number]
         self._fee_sign = -1.0 if fees and max(fees) < 0 else 1.0
         if self._fee_sign < 0:
             self.remarks.append(RemarkRow(text="Fees are written as negative numbers, and are taken as paid."))
+        elif any(fee < 0 for fee in fees):
+            self.remarks.append(RemarkRow(text="Negative fees are taken as rebates, positive ones as paid."))
         if "id" not in layout.places:
             self.remarks.append(RemarkRow(text="No column holds ids, so ids are derived from the content of the rows."))
-        self._instruments: dict[str, tuple[float, str | None]] = {}
+        if not self._has_side and not any(number < 0 for number in self._numbers_of("quantity")):
+            message = "No column holds sides and no quantity is negative, so every row is taken for a purchase"
+            self.remarks.append(RemarkRow(text=f"{message}: give the column of the sides as COLUMN=side."))
+        self._instruments: dict[str, tuple[float | None, str | None]] = {}
+        place = layout.places["quantity"]
+        self._tells_executed = plain_name(layout.table.names[place]) in EXECUTED_QUANTITY
 
-    def _is_side(self, options: ReadOptions) -> bool:
-        """Whether the column of the side holds sides; a column that only looks like it by its name is not read."""
-        if "side" not in self._layout.places:
-            return False
-        if "side" in _fields(options.columns).values():
-            return True
-        return any(plain_name(text) in SIDES or plain_name(text) in KINDS for text in self._layout.texts("side"))
+    def _numbers_of(self, field: str) -> Iterator[float]:
+        """The numbers of a field in the first rows."""
+        numbers = (_number_or_none(self._layout.notation, text) for text in self._layout.texts(field))
+        return (number for number in numbers if number is not None)
 
     def read(self, number: int, cells: Cells) -> Iterator[FileRow]:
         """The fill of a row, after what its row tells of its symbol; `ValueError` if the row cannot be read."""
@@ -404,6 +484,11 @@ class _FillReader:
         is_executed = kind in EXECUTED
         numbers = {field: layout.number(values, field) for field in NUMBERS_OF_FILLS if field in values}
         quantity = (numbers.get("quantity") or 0.0) if is_executed else 0.0
+        if "status" in values and kind == "trade" and not (self._tells_executed and quantity):
+            status = plain_name(str(values["status"]))
+            if status in NOT_EXECUTED:
+                yield LeftOutRow(number=number, reason=f"an order that was not executed: {status}")
+                return
         payment = numbers.get("amount")
         fill = ReportedFill(
             id=_text(values, "id") or "",
@@ -429,7 +514,7 @@ class _FillReader:
         """The sign of the quantity, None if the quantity has its own; and the kind of the fill."""
         side: float | None = None
         kind: ReportedKind = "trade"
-        if self._has_side:
+        if self._has_side and ("side" in values or "kind" not in values):  # a payment has no side
             side, of_side = _side(str(values.get("side", "")))
             if side is None and of_side is None:
                 raise ValueError("side is neither buy nor sell")
@@ -442,14 +527,18 @@ class _FillReader:
         return side, kind
 
     def _instrument(self, symbol: str, values: Mapping[str, Any]) -> Iterator[InstrumentRow]:
-        """What a row tells of its symbol, if it has not been told."""
-        if "multiplier" not in values and "currency" not in values:
+        """What a row tells of its symbol, if it has not been told; one symbol has one multiplier and one currency."""
+        multiplier, currency = self._layout.number(values, "multiplier"), _text(values, "currency")
+        if not symbol or (multiplier is None and currency is None):
             return
-        multiplier = self._layout.number(values, "multiplier") or 1.0
-        currency = str(values["currency"]).strip() if "currency" in values else None
-        if symbol and self._instruments.get(symbol) != (multiplier, currency):
-            self._instruments[symbol] = multiplier, currency
-            yield InstrumentRow(symbol=symbol, multiplier=multiplier, currency=currency)
+        former = self._instruments.get(symbol, (None, None))
+        for name, value, earlier in (("multiplier", multiplier, former[0]), ("currency", currency, former[1])):
+            if None not in (value, earlier) and value != earlier:
+                raise ValueError(f"{name} is not that of an earlier row of its symbol")
+        known = former[0] if multiplier is None else multiplier, former[1] if currency is None else currency
+        if known != former:
+            self._instruments[symbol] = known
+            yield InstrumentRow(symbol=symbol, multiplier=known[0], currency=known[1])
 
 
 def _text(values: Mapping[str, Any], field: str) -> str | None:

@@ -52,5 +52,5 @@ def stock_or_option(symbol: str, currency: str | None = None) -> InstrumentRow:
     """
     option = OCC_OPTION.fullmatch(symbol)
     if option is None:
-        return InstrumentRow(symbol=symbol, kind="stock", currency=currency)
+        return InstrumentRow(symbol=symbol, kind="stock", multiplier=1.0, currency=currency)
     return InstrumentRow(symbol=symbol, kind="option", multiplier=100.0, currency=currency, underlying=option[1])

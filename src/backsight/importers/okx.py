@@ -75,8 +75,8 @@ def _read(path: Path, options: ReadOptions) -> Iterator[FileRow]:
     if history.unknown_sizes:
         symbols = ", ".join(sorted(history.unknown_sizes))
         yield RemarkRow(
-            text=f"The file does not tell the size of a contract of {symbols}: it counts as 1 unit; "
-            "save an instrument with the right multiplier before importing"
+            text=f"The file does not tell the size of a contract of {symbols}: it counts as 1 unit, unless an "
+            "instrument with the right multiplier was saved before"
         )
 
 

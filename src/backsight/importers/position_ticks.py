@@ -15,7 +15,8 @@ from backsight.core.decision import Verdict
 from backsight.core.errors import Invalid
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.portfolio import Portfolio, Position
-from backsight.importers.bars import LONGEST_SYMBOL
+from backsight.core.text.symbols import symbol_problem
+from backsight.importers.files import short_text
 from backsight.importers.positions import (
     QUANTITY_TOLERANCE,
     Action,
@@ -172,7 +173,7 @@ def _position(symbol: str, quantity: float, mark: float) -> Position:
 def _order(action: Action | None) -> Order | None:
     """The order that the agent states; None if the action is no order."""
     quantity = None if action is None else action.quantity
-    if action is None or not quantity or not _is_symbol(action.symbol):
+    if action is None or not quantity or symbol_problem(action.symbol) is not None:
         return None
     return Order(symbol=action.symbol, quantity=quantity, reason=action.action)
 
@@ -181,12 +182,7 @@ def _contradictions(change: RowChange) -> str | None:
     return "; ".join(dirt.message for dirt in change.dirt) or None
 
 
-def _is_symbol(text: str) -> bool:
-    return 0 < len(text) <= LONGEST_SYMBOL and text == text.strip() and text.isprintable()
-
-
 def _check_symbol(symbol: str, path: Path, row: PositionRow) -> None:
-    if not _is_symbol(symbol):
-        name = repr(symbol if len(symbol) <= LONGEST_SYMBOL else symbol[:LONGEST_SYMBOL] + "…")
-        message = f"{name} is not a symbol; give up to {LONGEST_SYMBOL} printable characters"
-        raise Invalid(f"{path} line {row.line}: {message}", field="positions")
+    problem = symbol_problem(symbol)
+    if problem is not None:
+        raise Invalid(f"{path} line {row.line}: {short_text(symbol)} {problem}", field="positions")

@@ -24,7 +24,7 @@ from backsight.importers import (
 )
 from backsight.importers.cut_files import whole_head_of
 from backsight.importers.formats import FileFormat, RowKind, head_of
-from backsight.importers.generic import check_given_columns, is_table_of_fills, is_table_of_trades
+from backsight.importers.generic import check_given_columns, is_table_of_fills, is_table_of_trades, missing_columns
 from backsight.importers.unread_formats import UNREAD_FORMATS, UnreadFormat
 
 FORMATS: tuple[FileFormat, ...] = (
@@ -100,6 +100,10 @@ def recognised_format(path: Path, formats: Sequence[FileFormat] = FORMATS) -> Fi
     for unread in UNREAD_FORMATS:
         if unread.recognises(head):
             raise _not_read(unread)
+    missing = missing_columns(head, {each.rows for each in formats})
+    if missing is not None:
+        message = f"{path} fits no format that is known; {missing}"
+        raise Invalid(f"{message}; give them as COLUMN=field, or name one of {names}", field="columns")
     remedy = f"name one of {names}, or give the fields of its columns"
     raise Invalid(f"{path} fits no format that is known; {remedy}", field="format")
 

@@ -32,6 +32,8 @@ CLOCK = r"([0-9]{1,2}:[0-9]{2}[0-9:.]{0,13}) ?([AaPp][Mm])?"
 DATE = re.compile(rf"([0-9]{{1,2}})[./-]([0-9]{{1,2}})[./-]([0-9]{{4}}|[0-9]{{2}})(?:[ T,]{{1,2}}{CLOCK})?")
 """A date that begins with the day or the month."""
 TIME_OF_DAY = re.compile(CLOCK)
+GROUPS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{2,3})*,[0-9]{3}")
+"""Digits in groups: of three, or in lakhs and crores (12,34,567)."""
 MONEY = str.maketrans("", "", "$€£¥ \u00a0\u202f'’")
 """Signs that are written beside numbers and say nothing of their value."""
 
@@ -95,7 +97,7 @@ def matched_columns(
         columns[field] = column if column in names else by_plain[plain_name(column)]
     for field, words in synonyms.items():
         taken = set(columns.values())
-        known = (by_plain[word] for word in (plain_name(field), *words) if word in by_plain)
+        known = (by_plain[word] for word in (*words, plain_name(field)) if word in by_plain)
         free = next((name for name in known if name not in taken), None)
         if field not in columns and free is not None:
             columns[field] = free
@@ -143,6 +145,8 @@ class Notation:
         if bare.startswith("(") and bare.endswith(")"):
             bare = f"-{bare[1:-1]}"
         thousands, decimal = (".", ",") if self.comma_decimal else (",", ".")
+        if thousands in bare and GROUPS.fullmatch(bare.partition(decimal)[0].replace(thousands, ",")) is None:
+            raise ValueError("is not a number")
         number = number_of(bare.replace(thousands, "").replace(decimal, "."))
         if number is None or math.isinf(number):
             raise ValueError("is not a number")
@@ -180,8 +184,8 @@ def has_comma_decimal(numbers: Iterable[str], *, semicolons: bool) -> bool:
 
     Where that cannot be known, a file with semicolons is taken to have decimal commas.
 
-    >>> [has_comma_decimal([text], semicolons=False) for text in ("1,5", "1.234,56", "1,234.56", "1,234")]
-    [True, True, False, False]
+    >>> [has_comma_decimal([text], semicolons=False) for text in ("1,5", "0,123", "1.234,56", "1,234.56", "1,234")]
+    [True, True, True, False, False]
     """
     unsure = False
     for text in numbers:
@@ -190,10 +194,29 @@ def has_comma_decimal(numbers: Iterable[str], *, semicolons: bool) -> bool:
             return comma > point
         bare = text.translate(MONEY)
         sign = "," if comma >= 0 else "."
-        if bare.count(sign) == 1 and len(bare) - bare.rfind(sign) != 4:
+        if bare.count(sign) == 1 and GROUPS.fullmatch(bare.replace(sign, ",")) is None:
             return sign == ","
         unsure = unsure or comma >= 0
     return unsure and semicolons
+
+
+def ambiguous_numbers(numbers: Iterable[str], *, semicolons: bool) -> Iterator[str]:
+    """The numbers whose only sign may separate decimals or thousands; none if another number tells which.
+
+    A point is taken for a thousands separator by files with semicolons only.
+
+    >>> [[*ambiguous_numbers(texts, semicolons=False)] for texts in (["1,234", "5"], ["1,234", "0,5"], ["1.234"])]
+    [['1,234'], [], []]
+    """
+    ambiguous = []
+    for text in numbers:
+        bare = text.translate(MONEY)
+        signs = [character for character in bare if character in (",." if semicolons else ",")]
+        if len(signs) > 1 or (signs and GROUPS.fullmatch(bare.replace(signs[0], ",")) is None):
+            return
+        if signs:
+            ambiguous.append(text)
+    yield from ambiguous
 
 
 def date_order(dates: Iterable[str]) -> DateOrder | Literal["unknown"] | None:

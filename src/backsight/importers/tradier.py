@@ -82,7 +82,7 @@ def _trade(number: int, row: JsonRow, inner: JsonRow, symbol: str, at: datetime,
     if not symbol or quantity == 0:
         raise ValueError("symbol or quantity is missing")
     instrument = stock_or_option(symbol)
-    worth = quantity * price * instrument.multiplier
+    worth = quantity * price * (instrument.multiplier or 1.0)
     fee, amount = inner.number_in("commission") or 0.0, row.number_in("amount")
     beyond = 0.0 if amount is None else -(amount + worth)
     if fee == 0 and CENT <= abs(beyond) <= max(1.0, MOST_FEES * abs(worth)):

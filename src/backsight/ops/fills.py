@@ -1,6 +1,6 @@
 """Import of fills: the executions of an account, from the files that exchanges and brokers give out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from backsight.core.garbage_collection import collection_paused
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
+from backsight.core.trades.trade import rest_note
 from backsight.importers.cut_files import last_line_remark
 from backsight.importers.files import line_count, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions, head_of
@@ -28,6 +29,9 @@ from backsight.services.fill_import import (
 from backsight.services.import_rows import LeftOutCount, LeftOutRows, TakenBackError, mode_of_file
 from backsight.services.trade_reports import runs_by_ticks
 from backsight.store.transaction import Transaction
+
+NAMED = 10
+"""Symbols or currencies that a note names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +100,7 @@ def import_fills(
     chosen = chosen_format(file, format, rows="fills", columns=columns)
     options = ReadOptions(zone=zone_named(timezone or chosen.timezone), columns=columns or {})
     head = head_of(file)
-    counts = RowCounts(expected=line_count(file), left_out=LeftOutCount(unit=head.row_unit))
+    counts = RowCounts(expected=line_count(file), zone=options.zone, left_out=LeftOutCount(unit=head.row_unit))
     try:
         with collection_paused(), ctx.writing() as transaction:
             target = _target(transaction, ctx, file, chosen, account, deployment, mode, currency or chosen.currency)
@@ -106,16 +110,10 @@ def import_fills(
             if not (skip_broken or dry_run):
                 counts.left_out.refuse_broken(file)
             trades = None
-            if counts.first_new_at is not None:
-                trades = fold_trades(
-                    transaction,
-                    ctx,
-                    target,
-                    owner_account,
-                    book,
-                    since=counts.first_new_at,
-                    new_splits=counts.new_splits,
-                )
+            since = min((at for at in (counts.first_new_at, book.resized_since()) if at is not None), default=None)
+            if since is not None:
+                new_splits = counts.new_splits
+                trades = fold_trades(transaction, ctx, target, owner_account, book, since=since, new_splits=new_splits)
             if dry_run or not counts.fills:
                 raise TakenBackError
     except TakenBackError:
@@ -167,7 +165,9 @@ def _answer(
     if not counts.fills:
         message = f"No fill in {count_of(counts.rows, 'row')}; nothing was changed."
     elif not counts.added and not counts.restated:
-        message = "Every fill of the file is stored already; nothing was changed."
+        message = "Every fill of the file is stored already; "
+        changed = trades is not None and (trades.closed or trades.withdrawn)
+        message += "its trades follow the lot steps that were saved since." if changed else "nothing was changed."
     else:
         verb = "would be imported" if dry_run else "imported"
         message = f"{count_of(counts.added, 'fill')} {verb}."
@@ -189,20 +189,53 @@ def _answer(
         fees_missing=counts.fees_missing,
         trades=trades,
         understood=tuple(counts.sample),
-        notes=(*counts.notes, *_notes_of(trades)),
+        notes=(*counts.notes, *_row_notes(counts), *(() if trades is None else _notes_of(trades))),
     )
 
 
-def _notes_of(trades: FoldedTrades | None) -> Iterator[str]:
-    if trades is not None and trades.uncounted_payments:
-        symbols = ", ".join(trades.uncounted_payments)
+def _row_notes(counts: RowCounts) -> Iterator[str]:
+    if counts.shown_twice:
+        fills, first = count_of(len(counts.shown_twice), "fill"), min(counts.shown_twice).astimezone(counts.zone)
         yield (
-            f"Payments or fees of {symbols} are not counted, because their trades are kept in a currency of unknown "
-            "rate: import bars of the currency pair, then save the instrument again"
+            f"{fills} in an hour that clocks showed twice, from {first:%Y-%m-%d %H:%M} on: times without an offset "
+            "are taken for the first of the two, so their order may be wrong"
         )
-    if trades is not None and trades.entered_before:
-        symbols = ", ".join(trades.entered_before)
+    if counts.fees_missing:
+        fees, currencies = count_of(counts.fees_missing, "fee"), _listed(sorted(counts.fee_currencies))
         yield (
-            f"Fills of {symbols} closed positions that were entered before the file: what exceeds the known positions "
-            "is stored and is part of no trade; import the earlier history too"
+            f"{fees} in {currencies} counted as no money, because no rate is known: import bars of the pair with the "
+            "account's currency first"
         )
+
+
+def _notes_of(trades: FoldedTrades) -> Iterator[str]:
+    for each in trades.contradictions[:NAMED]:
+        yield (
+            f"{each.symbol}: the file has a result of {each.theirs:.10g}, its fills give {each.ours:.10g}; trades with "
+            "such results teach nothing. Most often the multiplier is missing: save_instrument mends them"
+        )
+    currencies = sorted({currency for _, currency in trades.unconverted})
+    for currency in currencies[:NAMED]:
+        symbols = _listed([symbol for symbol, each in trades.unconverted if each == currency])
+        yield (
+            f"{symbols}: results are kept in {currency} and are in no sum, because no rate to the account's currency "
+            f"is known: import into an account in {currency}, or import bars of the pair and save the instrument again"
+        )
+    for rest in trades.rests[:NAMED]:
+        yield f"{rest_note(rest.symbol, rest.left, rest.of)} and import the file again"
+    if trades.uncounted_payments:
+        yield (
+            f"Payments or fees of {_listed(trades.uncounted_payments)} are not counted, because their trades are kept "
+            "in a currency of unknown rate: import bars of the currency pair, then save the instrument again"
+        )
+    if trades.entered_before:
+        yield (
+            f"Fills of {_listed(trades.entered_before)} closed positions that were entered before the file: what "
+            "exceeds the known positions is stored and is part of no trade; import the earlier history too"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many others there are."""
+    others = [] if len(names) <= NAMED else [f"{len(names) - NAMED} others"]
+    return ", ".join([*names[:NAMED], *others])

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from backsight.arguments import AsOf, Flag, Name, Positive, SeenAt, Symbol
-from backsight.core.instruments import Instrument, InstrumentKind
+from backsight.core.instruments import Instrument, InstrumentKind, unknown_instrument
 from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.context import Context
@@ -39,8 +39,10 @@ def save_instrument(
     *,
     symbol: Annotated[Symbol, "The symbol, as the broker names it."],
     multiplier: Annotated[
-        Positive, "Money that one unit of size earns for one point of price: 50 for ES, 100 for an option on a stock."
-    ] = 1.0,
+        Positive | None,
+        "Money that one unit of size earns for one point of price: 50 for ES, 100 for an option on a stock; 1 if none "
+        "was ever given.",
+    ] = None,
     lot_step: Annotated[Positive | None, "The smallest step of the size; less than one step is no position."] = None,
     tick_size: Annotated[Positive | None, "The smallest step of the price."] = None,
     currency: Annotated[
@@ -51,29 +53,33 @@ def save_instrument(
     underlying: Annotated[Name | None, "What several symbols have in common, like 'BTC'."] = None,
     kind: Annotated[InstrumentKind | None, "What is traded."] = None,
     inverse: Annotated[
-        Flag, "The contract pays in the coin and is worth `multiplier` of the price's currency, as on COIN-M markets."
-    ] = False,
+        Flag | None,
+        "The contract pays in the coin and is worth `multiplier` of the price's currency, as on COIN-M markets.",
+    ] = None,
 ) -> SavedInstrument:
     """Save what is known of a symbol, so that money and risk in it are right, in trades that are there already too.
 
-    Fills of the symbol are valued again, also at rates that became known since, as a correction known from now on. A
-    trade whose result the broker no longer contradicts teaches. A lot step holds from the next tick on.
+    What is left out stays as it was saved. Fills of the symbol are valued again, also at rates that became known since,
+    as a correction known from now on. A trade whose result the broker no longer contradicts teaches. A lot step holds
+    from the next tick or import on, also for the sales of a trade that is open then.
     """
+    given: dict[str, Any] = {
+        "kind": kind,
+        "multiplier": multiplier,
+        "inverse": inverse,
+        "lot_step": lot_step,
+        "tick_size": tick_size,
+        "currency": currency,
+        "underlying": underlying,
+    }
     with ctx.writing() as transaction:
-        instrument = Instrument(
-            owner_id=ctx.owner,
-            symbol=symbol,
-            kind=kind,
-            multiplier=multiplier,
-            inverse=inverse,
-            lot_step=lot_step,
-            tick_size=tick_size,
-            currency=currency,
-            underlying=underlying,
+        former = next(iter(stored.instruments_of(transaction.connection, ctx.owner, [symbol])), None)
+        instrument = replace(
+            former or unknown_instrument(ctx.owner, symbol, at=ctx.now),
+            **{name: value for name, value in given.items() if value is not None},
             known_at=ctx.now,
             recorded_at=ctx.now,
         )
-        former = next(iter(stored.instruments_of(transaction.connection, ctx.owner, [symbol])), None)
         is_same = former is not None and _same(former, instrument)
         if not is_same:
             transaction.revise(stored.INSTRUMENTS, instrument)

@@ -62,7 +62,7 @@ from backsight.core.portfolio import Account, Portfolio
 from backsight.core.recall.record import RecallQuery
 from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
 from backsight.core.strategies import Deployment
-from backsight.core.trades.trade import Trade
+from backsight.core.trades.trade import Trade, rest_note
 from backsight.object_arguments import (
     BarsArgument,
     CapArgument,
@@ -81,7 +81,7 @@ from backsight.services.deployments import account_of, deployment_named, the_dep
 from backsight.services.id_prefixes import whole_id
 from backsight.services.instant_bounds import check_instant, check_snapshot_instant
 from backsight.services.learning import LearningReport
-from backsight.services.ledger import Tick, post
+from backsight.services.ledger import Tick, possible_rests, post
 from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
 from backsight.services.mood import mood_in
 from backsight.services.outlook import recommended_share
@@ -92,6 +92,7 @@ from backsight.services.recall import are_kept, repeat_recalls
 from backsight.services.reflection import ReflectionResult, reflect_if_due
 from backsight.services.void import void
 from backsight.store import decisions as stored
+from backsight.store import instruments as stored_instruments
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
@@ -465,7 +466,7 @@ def close_tick(
         plans=tuple(dict.fromkeys(plan.id for check in plan_checks for plan in check.applying)),
         contradictions=tuple(dict.fromkeys(pair for check in plan_checks for pair in check.contradictions)),
         reflection=reflection,
-        notes=_notes(posted.incomplete, posted.uncounted, posted.closed, posted.decision, account),
+        notes=_notes(posted.incomplete, posted.uncounted, posted.closed, posted.rests, posted.decision, account),
         replayed=False,
     )
 
@@ -758,6 +759,11 @@ def _replayed(
             stored_trades.incomplete_fills(at_tick, former.account_id),
             stored_trades.uncounted_payments(at_tick, former.account_id),
             [trade for trade_id in former.closed if (trade := trades[trade_id]) is not None],
+            possible_rests(
+                stored_trades.open_then(at_tick, former.account_id),
+                former.at,
+                {each.symbol: each for each in stored_instruments.instruments(at_tick)},
+            ),
             former,
             account,
         ),
@@ -769,6 +775,7 @@ def _notes(
     incomplete: Iterable[Fill],
     uncounted: Iterable[Fill],
     closed: Iterable[Trade],
+    rests: Iterable[Trade],
     decision: Decision,
     account: Account,
 ) -> tuple[str, ...]:
@@ -778,6 +785,7 @@ def _notes(
         *(_uncounted_note(fill, account) for fill in uncounted),
         *(_contradiction_note(trade, account) for trade in closed if trade.contradiction is not None),
         *(_currency_note(trade, account) for trade in closed if trade.currency is not None),
+        *(f"{rest_note(trade.symbol, trade.open_size, trade.size or 0.0)}." for trade in rests),
         *(() if decision.equity_gap is None else (_gap_note(decision.equity_gap, account),)),
     )
 
@@ -798,7 +806,9 @@ def _uncounted_note(fill: Fill, account: Account) -> str:
 
 def _contradiction_note(trade: Trade, account: Account) -> str:
     results = f"the broker realised {trade.broker_pnl:.10g} {account.currency}, the ledger {trade.realized_pnl:.10g}"
-    remedy = "If one unit is not one unit of money, save_instrument with its multiplier: that mends this trade too"
+    remedy = (
+        "If one unit is not one unit of money, save_instrument with multiplier or inverse: that mends this trade too"
+    )
     return f"{trade.symbol}: {results}; nothing is learned from this trade. {remedy}."
 
 

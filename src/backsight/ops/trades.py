@@ -381,13 +381,15 @@ def import_trades(
 
 def _format_of_trades(file: Path, name: str | None, columns: Mapping[str, str] | None) -> FileFormat | None:
     """The format of a file of trades; None if its columns are the arguments of remember_trade."""
+    from backsight.importers.generic import is_table_of_trades, names_arguments
     from backsight.importers.registry import FORMATS, chosen_format  # imports the modules of all formats
 
     if name is not None or columns:
         return chosen_format(file, name, rows="trades", columns=columns)
     head = head_of(file)
     fitting = [each for each in FORMATS if not each.generic and each.recognises(head)]
-    return chosen_format(file, rows="trades") if any(each.rows == "trades" for each in fitting) else None
+    is_table = not fitting and is_table_of_trades(head) and not names_arguments(head)
+    return chosen_format(file, rows="trades") if is_table or any(each.rows == "trades" for each in fitting) else None
 
 
 def _with_mode(defaults: Mapping[str, str], chosen: FileFormat) -> dict[str, str]:

@@ -5,9 +5,10 @@ and the ledger is folded again from the first new one, as the database sorts the
 and a few thousand rows.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain, islice, pairwise
 from typing import TypeVar
 
@@ -16,20 +17,21 @@ from backsight.core.errors import BacksightError, Invalid
 from backsight.core.fills import Fill
 from backsight.core.ids import digest, plain
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
-from backsight.core.instruments import Flatness, Instrument
+from backsight.core.instruments import Flatness, Instrument, lacks_lot_step, unknown_instrument
 from backsight.core.memory.affective import Mood, close_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
 from backsight.core.memory.mood_series import MoodRow, mood_from, strategy_row
 from backsight.core.orders import as_fill
 from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment
+from backsight.core.text.symbols import symbol_problem
 from backsight.core.trades.excursion import excursions
 from backsight.core.trades.fold import RoundTrip, Step, after_fill, currency_factor, fold, is_uncounted, unmatched_size
 from backsight.core.trades.mark import NO_PROGRESS, TradeProgress
 from backsight.core.trades.materialise import EntryRecord, opened_trade, progress_of, trade_id_of, updated_trade
 from backsight.core.trades.settle import from_first
-from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars
-from backsight.importers.files import message_without_field
+from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars, may_be_rest
+from backsight.importers.files import UNDECODED, is_shown_twice, message_without_field, short_text
 from backsight.importers.formats import FileRow, FillRow, InstrumentRow, LeftOutRow, RemarkRow
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy
@@ -57,6 +59,8 @@ LOOK_AHEAD = 1_000
 CONTEXTS = 10_000
 """Market contexts that are kept."""
 DIFFERENCES = 20
+LOOK_ALIKES = 10
+"""Symbols that a note names."""
 ROUNDING, ROUNDING_SHARE = 0.01, 1e-6
 """Results agree that differ by no more than a cent and a millionth of the notional: brokers round them."""
 PROGRESS = 1_000
@@ -85,6 +89,16 @@ class PnlComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What a sale left of a position that was almost closed by it."""
+
+    symbol: str
+    left: float
+    of: float
+    """The largest size until then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnderstoodFill:
     """A fill of a file as it is understood."""
 
@@ -107,6 +121,8 @@ class RowCounts:
 
     expected: int = 0
     """About how many rows there are; for the progress."""
+    zone: tzinfo = UTC
+    """Of times without an offset."""
     rows: int = 0
     fills: int = 0
     added: int = 0
@@ -114,6 +130,8 @@ class RowCounts:
     """Stored fills to which the file gives another fee."""
     fees_missing: int = 0
     """New fills with a fee in a currency whose rate is not known."""
+    fee_currencies: set[str] = field(default_factory=set)
+    """These currencies."""
     first_at: datetime | None = None
     last_at: datetime | None = None
     first_new_at: datetime | None = None
@@ -121,6 +139,8 @@ class RowCounts:
     notes: list[str] = field(default_factory=list)
     instruments: list[str] = field(default_factory=list)
     left_out: LeftOutCount = field(default_factory=LeftOutCount)
+    shown_twice: list[datetime] = field(default_factory=list)
+    """Instants of fills in an hour that clocks showed twice."""
     is_first: bool = False
     """Whether the account had no fills before."""
     new_splits: set[tuple[str, str]] = field(default_factory=set)
@@ -143,6 +163,8 @@ class RowCounts:
         self.fills += 1
         self.first_at = fill.at if self.first_at is None else min(self.first_at, fill.at)
         self.last_at = fill.at if self.last_at is None else max(self.last_at, fill.at)
+        if is_shown_twice(fill.at, self.zone):
+            self.shown_twice.append(fill.at)
         if len(self.sample) < SAMPLE:
             self.sample.append(_understood(row))
 
@@ -240,25 +262,26 @@ class SymbolBook:
     def instrument(self, symbol: str) -> Instrument | None:
         """The instrument of a symbol; its lot step counts for `flatness` from then on."""
         if symbol not in self._instruments:
+            problem = _problem_of(symbol)
+            if problem is not None:
+                raise Invalid(f"{short_text(symbol)} {problem}", field="symbol")
             connection, owner = self._transaction.connection, self._account.owner_id
             self._learn(symbol, next(iter(stored_instruments.instruments_of(connection, owner, [symbol])), None))
         return self._instruments[symbol]
 
     def save(self, row: InstrumentRow, *, now: datetime) -> bool:
         """Save what a file tells of a symbol, unless the same or more is saved; whether anything was saved."""
+        if _problem_of(row.symbol) is not None:
+            return False  # its fills are left out
         former = self.instrument(row.symbol)
-        instrument = Instrument(
-            owner_id=self._account.owner_id,
-            symbol=row.symbol,
-            kind=row.kind or (None if former is None else former.kind),
-            multiplier=row.multiplier,
-            inverse=row.inverse,
-            lot_step=None if former is None else former.lot_step,
-            tick_size=None if former is None else former.tick_size,
-            currency=row.currency or (None if former is None else former.currency),
-            underlying=row.underlying or (None if former is None else former.underlying),
-            known_at=now if former is None else former.known_at,
-            recorded_at=now if former is None else former.recorded_at,
+        known = former or unknown_instrument(self._account.owner_id, row.symbol, at=now)
+        instrument = replace(
+            known,
+            kind=row.kind or known.kind,
+            multiplier=known.multiplier if row.multiplier is None else row.multiplier,
+            inverse=row.inverse or known.inverse,
+            currency=row.currency or known.currency,
+            underlying=row.underlying or known.underlying,
         )
         if instrument == former:
             return False
@@ -267,10 +290,35 @@ class SymbolBook:
         self._learn(row.symbol, instrument)
         return True
 
+    @property
+    def look_alikes(self) -> list[str]:
+        """The symbols that differ from another one in the case of letters only."""
+        counts = Counter(symbol.casefold() for symbol in self._instruments)
+        return sorted(symbol for symbol in self._instruments if counts[symbol.casefold()] > 1)
+
+    def resized_since(self) -> datetime | None:
+        """When the first trade was opened that a lot step may end earlier, because it was saved after the trade."""
+        owner, account = self._account.owner_id, self._account.id
+        instruments = [each for each in self._instruments.values() if each is not None and each.lot_step is not None]
+        opened = (
+            stored.first_opened(
+                self._transaction.connection, owner, account, each.symbol, recorded_before=each.recorded_at
+            )
+            for each in instruments
+        )
+        return min((at for at in opened if at is not None), default=None)
+
     def _learn(self, symbol: str, instrument: Instrument | None) -> None:
         self._instruments[symbol] = instrument
         if instrument is not None and instrument.lot_step is not None:
             self._lot_steps[symbol] = instrument.lot_step
+
+
+def _problem_of(symbol: str) -> str | None:
+    """Why a text of a file is no symbol; None if it is one, or empty, as that of a transfer is."""
+    if UNDECODED in symbol:
+        return "has bytes that are not UTF-8; save the file as UTF-8"
+    return symbol_problem(symbol) if symbol else None
 
 
 def store_rows(
@@ -303,6 +351,9 @@ def store_rows(
             case _:
                 raise TypeError(f"{row!r} is not a row of fills")
     _store_batch(transaction, account, batch, counts)
+    if book.look_alikes:
+        names = ", ".join(book.look_alikes[:LOOK_ALIKES])
+        counts.notes.append(f"{names} are different symbols, although only the case of letters differs")
     return book
 
 
@@ -352,7 +403,9 @@ def _store_batch(
     counts.added += len(new)
     counts.new_splits |= {key for key, fill in new.items() if fill.kind == "split"}
     counts.restated += len(restated)
-    counts.fees_missing += sum(fill.fee_is_missing for fill in new.values())
+    missing = [fill.fee_currency or "" for fill in new.values() if fill.fee_is_missing]
+    counts.fees_missing += len(missing)
+    counts.fee_currencies |= set(missing)
     changed = [fill.at for fill in (*new.values(), *restated)]
     if changed:
         counts.first_new_at = min([*changed, *([] if counts.first_new_at is None else [counts.first_new_at])])
@@ -377,6 +430,12 @@ class FoldedTrades:
     trade."""
     uncounted_payments: tuple[str, ...]
     """Symbols with payments or fees that are not counted, because their trades are in a currency of unknown rate."""
+    contradictions: tuple[PnlDifference, ...]
+    """The first of these of each symbol."""
+    unconverted: tuple[tuple[str, str], ...]
+    """Symbols of closed trades whose results are kept in a currency of unknown rate, each with the currency."""
+    rests: tuple[Rest, ...]
+    """What sales left of positions in symbols without a lot step, where it is so little that it may be no position."""
     comparison: PnlComparison
     learned: BulkLearningReport
 
@@ -514,6 +573,9 @@ class _Replay:
         self._differences: list[PnlDifference] = []
         self._entered_before: set[str] = set()
         self._uncounted: set[str] = set()
+        self._contradictions: dict[str, PnlDifference] = {}
+        self._unconverted: set[tuple[str, str]] = set()
+        self._rests: dict[str, Rest] = {}
 
     def run(self) -> FoldedTrades:
         """Fold all fills, and write the trades, the episodes and what memory learns from them."""
@@ -538,6 +600,9 @@ class _Replay:
             contradicted=self._contradicted,
             entered_before=tuple(sorted(self._entered_before)),
             uncounted_payments=tuple(sorted(self._uncounted)),
+            contradictions=tuple(self._contradictions[symbol] for symbol in sorted(self._contradictions)),
+            unconverted=tuple(sorted(self._unconverted)),
+            rests=tuple(self._rests[symbol] for symbol in sorted(self._rests)),
             comparison=PnlComparison(
                 compared=self._compared, agreeing=self._agreeing, differences=tuple(self._differences)
             ),
@@ -572,12 +637,20 @@ class _Replay:
             elif current is None:
                 self._correct(trip, fill)
             elif trip.closed_at is None:
+                if trip.left > current.trip.left and may_be_rest(trip.size, trip.peak_size):
+                    self._note_rest(trip)
                 current.trip = trip
                 self._step(current)
             else:
                 current.trip = trip
                 self._step(current)
                 self._close(key, current)
+
+    def _note_rest(self, trip: RoundTrip) -> None:
+        """Keep the first rest of each symbol that may be one."""
+        symbol = trip.symbol
+        if symbol not in self._rests and lacks_lot_step(self._book.instrument(symbol)):
+            self._rests[symbol] = Rest(symbol=symbol, left=trip.size, of=trip.peak_size)
 
     def _keys_of_splits(self) -> frozenset[str]:
         """The positions with splits that stored trades know: the entry size of a trade is in units after its splits."""
@@ -681,6 +754,8 @@ class _Replay:
         trip = self._last_closed[key] = position.trip
         trade = self._trade(position)
         self._compare(trade)
+        if trade.currency is not None:
+            self._unconverted.add((trade.symbol, trade.currency))
         episode = episode_of_trade(trade) if teaches(trade) else None
         if episode is not None:
             archived_at = self._archived.get(episode.id)
@@ -736,17 +811,18 @@ class _Replay:
 
     def _compare(self, trade: Trade) -> None:
         """Compare the realised result of a closed trade with that in the file."""
-        self._contradicted += trade.contradiction is not None
         ours, theirs = trade.realized_pnl, trade.broker_pnl
         if ours is None or theirs is None or trade.closed_at is None:
             return
+        difference = PnlDifference(symbol=trade.symbol, closed_at=trade.closed_at, ours=ours, theirs=theirs)
         self._compared += 1
+        if trade.contradiction is not None:
+            self._contradicted += 1
+            self._contradictions.setdefault(trade.symbol, difference)
         if abs(ours - theirs) <= ROUNDING + ROUNDING_SHARE * (trade.notional(trade.size) or 0.0):
             self._agreeing += 1
         elif len(self._differences) < DIFFERENCES:
-            self._differences.append(
-                PnlDifference(symbol=trade.symbol, closed_at=trade.closed_at, ours=ours, theirs=theirs)
-            )
+            self._differences.append(difference)
 
     def _flush(self) -> None:
         """Write the trades that were closed since the last flush, and learn from them."""

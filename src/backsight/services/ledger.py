@@ -10,7 +10,7 @@ from backsight.core.decision import Decision, LastTick, placed_orders
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.fills import Fill
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
-from backsight.core.instruments import SymbolRules
+from backsight.core.instruments import Instrument, SymbolRules, lacks_lot_step
 from backsight.core.market import Bar
 from backsight.core.memory.affective import equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
@@ -113,6 +113,8 @@ class PostedTick:
     """The new fills of which a price or a fee in money is not known."""
     uncounted: tuple[Fill, ...]
     """New payments that are not counted, because their trade is in a currency of unknown rate."""
+    rests: tuple[Trade, ...] = ()
+    """The trades that the tick left almost closed, where no lot step tells whether what is left is a position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ class _LedgerState:
     same_instant: tuple[Fill, ...]
     """Fills at this tick's instant of positions that an earlier tick of the same instant closed."""
     corrected: frozenset[str]
-    """Positions with a new execution from before the last tick, or with revalued fills: their past changes."""
+    """Positions whose past changes: a new execution of before the last tick, revalued fills, or a new lot step."""
     snapshots: tuple[datetime, ...]
     """When the broker was asked, from before the first of those executions."""
     restated: tuple[Fill, ...]
@@ -159,7 +161,8 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     reported_tick, tick = tick, _under_ledger_keys(connection, tick, open_trades, symbols.rules)
     since, now, restated = _phases(connection, tick, symbols)
     market = MarketBars(connection, tick.decision.owner_id, until=tick.at)
-    state = _ledger_state(market, tick, (*since.reported, *now.reported), restated, open_trades)
+    reported = *since.reported, *now.reported
+    state = _ledger_state(market, tick, reported, restated, open_trades, symbols.instruments)
     since = replace(since, stamp=replace(since.stamp, snapshots=state.snapshots))
     since, now = _linked(connection, tick, state, since, now)
     last_seen = {key: mark.position for key, mark in state.marks.items()}
@@ -189,7 +192,8 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
     if not any(each.trade.currency for each in trades):
         gap = equity_gap(tick.equity_change, change, [_worth(tick, state, each) for each in trades])
     decision = replace(reported_tick.decision, equity_gap=gap)
-    return _posted(replace(tick, decision=decision), state, change, rows, learned)
+    posted = _posted(replace(tick, decision=decision), state, change, rows, learned)
+    return replace(posted, rests=tuple(possible_rests(rows, tick.at, symbols.instruments)))
 
 
 def _under_ledger_keys(connection: Connection, tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules) -> Tick:
@@ -420,7 +424,12 @@ def _check_same(fill: Fill, known: Fill) -> None:
 
 
 def _ledger_state(
-    market: MarketBars, tick: Tick, reported: Sequence[Fill], restated: _ByKey, open_trades: Sequence[Trade]
+    market: MarketBars,
+    tick: Tick,
+    reported: Sequence[Fill],
+    restated: _ByKey,
+    open_trades: Sequence[Trade],
+    instruments: Mapping[str, Instrument],
 ) -> _LedgerState:
     """The trades and fills of every position concerned, from the first one that the tick may change.
 
@@ -433,6 +442,11 @@ def _ledger_state(
             reports.setdefault(fill.position_key, []).append(fill)
     stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
+    resized = {
+        trade.position_key
+        for trade in open_trades
+        if _is_resized(instruments.get(trade.symbol), marks.get(trade.position_key))
+    }
     joined, withdrawn = _renamed_late(connection, tick, reported)
     corrected = _corrected(reports, restated, tick.last) | {
         key: min(each.at for each in reports[key]) for key in joined
@@ -448,7 +462,8 @@ def _ledger_state(
     renamed = {trade.id for own in withdrawn.values() for trade in own}
     for trade in (each for each in open_trades if each.id not in renamed):
         key = trade.position_key
-        trip = _continued(market, tick, trade, marks.get(key), reports.get(key, ()))
+        mark = None if key in resized else marks.get(key)
+        trip = _continued(market, tick, trade, mark, reports.get(key, ()))
         if trip is not None:
             continued[key] = trip
             trades.append(trade)
@@ -476,7 +491,7 @@ def _ledger_state(
         same_instant=tuple(_fills_of_this_instant(connection, tick, sorted(closed))),
         trades={trade.id: trade for trade in trades},
         marks=marks,
-        corrected=frozenset({*corrected, *revalued}),
+        corrected=frozenset({*corrected, *revalued, *resized}),
         snapshots=tuple(snapshots),
         restated=tuple(restated.values()),
         joined=tuple(fill for own in joined.values() for fill in own),
@@ -486,12 +501,18 @@ def _ledger_state(
 def _renamed_late(
     connection: Connection, tick: Tick, reported: Iterable[Fill]
 ) -> tuple[dict[str, list[Fill]], dict[str, list[Trade]]]:
-    """The fills and trades that the new symbol of a late rename had meanwhile, by the key of the renamed position."""
+    """The fills and trades that the new symbol of a late rename had meanwhile, by the key of the renamed position.
+
+    A rename at the very instant of a snapshot may have been in it: then an inferred fill of before it is one of these.
+    """
     owner, account = tick.decision.owner_id, tick.decision.account_id
     fills: dict[str, list[Fill]] = {}
     trades: dict[str, list[Trade]] = {}
     for rename in (fill for fill in reported if fill.kind == "rename" and fill.symbol != fill.position_key):
         since, key = rename.at, rename.position_key
+        inferred = stored.inferred_by(connection, owner, account, rename.symbol, since)
+        shown = [each.at for each in inferred if each.earliest_at is None or each.earliest_at <= since]
+        since = min([since, *shown])
         own = stored.trades_of_position(connection, owner, account, rename.symbol, before=since)
         meanwhile = stored.fills_of_position(connection, owner, account, rename.symbol, since=since)
         if meanwhile and all(each.opened_at is not None and each.opened_at >= since for each in own):
@@ -513,6 +534,13 @@ def _corrected(reports: Mapping[str, Sequence[Fill]], restated: _ByKey, last: La
 def _is_revalued(trade: Trade, mark: PositionMark | None) -> bool:
     """Whether the fills of an open trade were revalued since its last mark, so that its progress is in other money."""
     return mark is not None and mark.trade_id == trade.id and not mark.fold.is_of(trade)
+
+
+def _is_resized(instrument: Instrument | None, mark: PositionMark | None) -> bool:
+    """Whether a lot step was saved since the last mark of a position: earlier sales may have closed it then."""
+    if instrument is None or instrument.lot_step is None or mark is None:
+        return False
+    return instrument.recorded_at >= mark.recorded_at
 
 
 def _continued(
@@ -906,6 +934,15 @@ def _posted(
         learned=learned,
         incomplete=tuple(fill for fill in change.added if fill.price_source == "last_known" or fill.fee_is_missing),
         uncounted=tuple(_uncounted(change)),
+    )
+
+
+def possible_rests(trades: Iterable[Trade], at: datetime, instruments: Mapping[str, Instrument]) -> Iterator[Trade]:
+    """The trades that a tick left almost closed, where no lot step tells whether what is left is a position."""
+    return (
+        trade
+        for trade in trades
+        if trade.known_at == at and trade.is_almost_closed and lacks_lot_step(instruments.get(trade.symbol))
     )
 
 

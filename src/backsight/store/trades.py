@@ -604,6 +604,17 @@ def ledger_trades_since(connection: Connection, owner: str, account_id: str, sin
     return fetch(connection, TRADES, statement.order_by(c.id))
 
 
+def first_opened(
+    connection: Connection, owner: str, account_id: str, symbol: str, *, recorded_before: datetime
+) -> datetime | None:
+    """When the first of the trades in a symbol was opened that are built from fills and were recorded by an instant."""
+    c = TRADES.table.c
+    of_symbol = c.owner_id == owner, c.account_id == account_id, c.symbol == symbol, c.first_fill_id.is_not(None)
+    statement = select(func.min(c.entry_tick_at)).where(*of_symbol, c.recorded_at <= recorded_before)
+    at: datetime | None = connection.execute(statement).scalar_one()
+    return at
+
+
 def last_ledger_trade(
     connection: Connection, owner: str, account_id: str, position_key: str, at: datetime
 ) -> Trade | None:

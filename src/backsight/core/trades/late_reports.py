@@ -112,6 +112,9 @@ def explain_inferred(
     for rename in [fill for fills in account.others.values() for fill in fills if fill.kind == "rename"]:
         if any(report.position_key == rename.position_key for report in reports):
             account.withdraw_balanced(rename)
+    for report in reports:
+        if report.executed and report.at in snapshots:
+            account.withdraw_balanced(report)
     account.name_first_parts(reports, known)
     before = {fill.id: fill for fill in inferred}
     left = account.guesses.values()
@@ -230,10 +233,13 @@ class _Reconciling:
                 self.guesses[sold.id] = self._rest_of(sold, report, size / growths[0])
                 self.guesses[bought.id] = self._rest_of(bought, report, size / growths[1])
 
-    def withdraw_balanced(self, rename: Fill) -> None:
-        """Withdraw the guesses around a late rename if together they change no size: reports explain the interval."""
-        key = rename.position_key
-        interval = interval_of(rename.at, self.snapshots, executed_at=self.executed_at[key])
+    def withdraw_balanced(self, report: Fill) -> None:
+        """Withdraw the guesses around a report if together they change no size: reports explain the interval.
+
+        That is so around a late rename, and around executions at the very instant of a snapshot.
+        """
+        key = report.position_key
+        interval = interval_of(report.at, self.snapshots, executed_at=self.executed_at[key])
         guesses = [guess for guess in self._guesses_of(key) if interval.contains(guess)]
         units = [guess.quantity * self._growth(guess, interval) for guess in guesses]
         if guesses and abs(math.fsum(units)) <= self._flat(guesses[0], max(map(abs, units))):

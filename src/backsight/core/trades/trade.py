@@ -15,6 +15,8 @@ from backsight.core.regime import Preset, RegimeTag
 USD = "USD"
 EXPLAINED_SHARE = 0.005
 """A difference between broker and ledger below this share of the notional, and the fees, is none."""
+REST_SHARE = 0.05
+"""What is left of a position may be a rest if it is no more than this share of its largest size."""
 TradeStatus = Literal["open", "closed"]
 OutcomeUnit = Literal["R", "vol", "pct"]
 ExcursionSource = Literal["bars", "marks"]
@@ -262,6 +264,31 @@ class Trade:
     @property
     def won(self) -> bool:
         return self.pnl is not None and self.pnl > 0
+
+    @property
+    def is_almost_closed(self) -> bool:
+        """Whether so little is open that it may be a rest too small to sell, which a lot step would tell."""
+        reduced = self.status == "open" and self.exit_price is not None
+        return reduced and may_be_rest(self.open_size, self.size or 0.0)
+
+
+def may_be_rest(left: float, peak: float) -> bool:
+    """Whether what is left of a position may be a rest: a small part of its largest size, and less than one unit.
+
+    >>> may_be_rest(0.009, 0.999), may_be_rest(0.3, 0.999), may_be_rest(5.0, 100.0)
+    (True, False, False)
+    """
+    return left < 1.0 and left <= REST_SHARE * peak
+
+
+def rest_note(symbol: str, rest: float, size: float) -> str:
+    """A sentence about what is left of a position in a symbol without a lot step.
+
+    >>> print(rest_note("BTC/USDT", 0.009, 0.999))
+    BTC/USDT: 0.009 of 0.999 is left, so the trade is open. If that is too little to sell, save_instrument with lot_step
+    """
+    left = f"{symbol}: {rest:.6g} of {size:.6g} is left, so the trade is open"
+    return f"{left}. If that is too little to sell, save_instrument with lot_step"
 
 
 def dollars_for_one(currency: str, stated: float | None = None) -> float | None:
