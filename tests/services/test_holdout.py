@@ -13,7 +13,8 @@ from backsight.core.holdout import MemoryArm, memory_arm
 from backsight.core.orders import Order
 from backsight.core.strategies import Deployment, MemoryOverrides
 from backsight.memory import Memory
-from backsight.services.holdout import ENDED_AFTER, HoldoutRecord, holdout_record
+from backsight.services.holdout import HoldoutRecord, holdout_record
+from backsight.services.withheld_memory import ENDED_AFTER
 from backsight.testing import T0, FakeClock, a_position, a_snapshot
 from support import LESSONS, deployed
 

@@ -1,7 +1,7 @@
 """Trades from a file: rows checked as reports, rows that are stored already, and the trades of the new rows."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache

@@ -241,6 +241,7 @@ class Noun(Generic[T]):
         converters = {name: _converter(column) for name, column in table.c.items()}
         self._converters = {name: convert for name, convert in converters.items() if convert is not None}
         place = {name: number for number, name in enumerate(self.columns)}
+        self._converted_places = [(place[name], convert) for name, convert in self._converters.items()]
         self._pick_key = itemgetter(*(place[name] for name in (OWNER, *key)))
         self._sorted_columns = sorted(name for name in self.columns if name != OWNER)
         self._pick_sorted = itemgetter(*(place[name] for name in self._sorted_columns))
@@ -278,7 +279,7 @@ class Noun(Generic[T]):
     def stored_values(self, row: Sequence[Any]) -> Sequence[Any]:
         """The values of `to_values`, from a row that was read by `stored_columns`."""
         values = list(row)
-        for _, number, convert in self._converted:
+        for number, convert in self._converted_places:
             values[number] = convert(values[number])
         return values
 

@@ -387,7 +387,7 @@ class _NewLinks(_ChainReplay):
         self.rows += 1
         table = noun.table.name
         if stored is None or expected is None:
-            if stored is not None and not self.batches.get(table, Counter())[_row_hash(noun.cells(stored))]:
+            if stored is not None and not self.batches.get(table, Counter())[_row_hash(noun.cells(stored._mapping))]:
                 self._row("added", table, key, "a command deleted this row; it is there")
             elif expected is not None:
                 self._row("removed", table, key, "a command wrote this row; it is missing")
