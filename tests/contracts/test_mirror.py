@@ -99,6 +99,7 @@ ELSEWHERE = {
     "runtime/report.py": ("surfaces/test_backtest.py", WHOLE),
     "runtime/tick.py": ("runtime/test_live.py", WHOLE),
     "runtime/recovery.py": ("runtime/test_live.py", WHOLE),
+    "services/withheld_memory.py": ("services/test_holdout.py", WHOLE),
     "services/verification.py": ("store/test_verify.py", WHOLE),
     "services/document_check.py": ("ops/test_documents.py", WHOLE),
     "adapters/runners/claude.py": ("ops/test_agents_running.py", "a stand-in speaks the protocol of the program"),
