@@ -213,7 +213,7 @@ def position_size(
     >>> round(size.recommended, 4), round(size.kelly, 3)
     (0.0235, 0.2)
     >>> size.reason
-    '+0.19R a trade expected from 150 trades, at least +0.10R with 85%: a quarter of Kelly is 2.4% of equity.'
+    '+0.19R a trade expected from 150 trades, at least +0.10R with 85%: a quarter of Kelly is 2.35% of equity.'
     >>> position_size(longs + shorts, SizingQuery(direction="short")).reason
     '-0.33R a trade expected from 150 trades: no edge to bet on.'
     >>> position_size(longs[:7]).reason
@@ -757,7 +757,7 @@ def _edge(size: PositionSize, limits: _Limits) -> str:
     share = SHARE_OF_KELLY * cautious_mean / size.mean_square * size.risk_appetite
     capped = f", capped at {size.cap:.1%}" if size.cap < size.uncapped and not _is_reduced(size) else ""
     sure = f"at least {signed(cautious_mean, 2)}R with {1 - limits.doubt:.0%}{tried}"
-    return f"{expected}, {sure}: a quarter of Kelly{appetite} is {share:.1%} of equity{capped}."
+    return f"{expected}, {sure}: a quarter of Kelly{appetite} is {share:.2%} of equity{capped}."
 
 
 def _counted(known: KnownOutcomes) -> str:
@@ -781,7 +781,7 @@ def _reductions(size: PositionSize, limits: _Limits) -> Iterator[str]:
         if size.copies >= LEAST_COPIES:
             parts.append(f"over {size.copies:.1f} (trades of a day end alike)")
         capped = f", capped at {size.cap:.1%}" if size.cap < size.uncapped else ""
-        yield f"That {', '.join(parts)} is {size.uncapped:.1%}{capped}."
+        yield f"That {', '.join(parts)} is {size.uncapped:.2%}{capped}."
     risk = size.open_risk
     if risk.share and size.recommended < min(size.cap, size.uncapped):
         yield f"{risk.share:.1%} is already at risk on the same signal: {size.recommended:.1%} is left."

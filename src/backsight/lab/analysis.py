@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 
 from backsight.core.errors import Invalid
-from backsight.core.text.counts import count_of
 from backsight.lab.arms import AgentArm, AgentWithoutMemory, Arm, RandomSkip, SkipWarned
 from backsight.lab.bootstrap import (
     RESAMPLES,
@@ -346,9 +345,10 @@ def verdict_of(results: Sequence[ArmResult], power: Power) -> str:
     if better:
         return f"Better than the recorded sizes: {', '.join(map(_in_words, better))}{tail}."
     missed = "any advantage" if power.detectable is None else f"a gain below {power.detectable.gain:.1f}"
-    compared = count_of(sum(result.call is not None for result in results), "arm")
+    compared = [result.name for result in results if result.call is not None]
+    subject = f"{compared[0]} is not" if len(compared) == 1 else f"none of {len(compared)} arms is"
     return (
-        f"No: none of {compared} is better than the recorded sizes beyond chance{tail}; "
+        f"No: {subject} better than the recorded sizes beyond chance{tail}; "
         f"{missed} in the yearly Sharpe ratio would mostly have been missed."
     )
 
