@@ -22,7 +22,7 @@ from backsight.core.quick_init import quick_init
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.core.trades.report import TradeReport, checked_report, reported_trade_id, trade_from_report
-from backsight.core.trades.trade import REPORTED_ENTRY, Entry, dollars_for_one
+from backsight.core.trades.trade import REPORTED_ENTRY, Entry, Trade, dollars_for_one
 from backsight.importers.files import Source
 from backsight.importers.formats import FileRow, LeftOutRow, RemarkRow
 from backsight.importers.trades import TradeRow, TradesRead
@@ -193,24 +193,28 @@ def _store_part(
     deployments: Mapping[tuple[str | None, str, Mode | None], Deployment],
     rates: Mapping[str, float | None],
 ) -> list[Episode]:
-    """Store the trades of some rows, and return their episodes: the trades need not stay in memory."""
+    """Store the trades of some rows, and return their episodes; few of the trades are in memory at once."""
     of_rows = [deployments[row.destination] for row in rows]
     entries = _entry_states(transaction.connection, rows, of_rows)
-    trades = [
-        trade_from_report(
-            row.report,
-            deployment,
-            row.trade_id,
-            entry=REPORTED_ENTRY if entry.equity is None else Entry(equity=entry.equity),
-            context=entry.context,
-            usd_rate=rates[deployment.account_id],
-            request_digest=row.request_digest,
-            now=ctx.now,
-        )
-        for row, deployment, entry in zip(rows, of_rows, entries, strict=True)
-    ]
-    transaction.add_all(stored.TRADES, trades)
-    return [episode_of_trade(trade) for trade in trades]
+    episodes: list[Episode] = []
+
+    def trades() -> Iterator[Trade]:
+        for row, deployment, entry in zip(rows, of_rows, entries, strict=True):
+            trade = trade_from_report(
+                row.report,
+                deployment,
+                row.trade_id,
+                entry=REPORTED_ENTRY if entry.equity is None else Entry(equity=entry.equity),
+                context=entry.context,
+                usd_rate=rates[deployment.account_id],
+                request_digest=row.request_digest,
+                now=ctx.now,
+            )
+            episodes.append(episode_of_trade(trade))
+            yield trade
+
+    transaction.add_all(stored.TRADES, trades())
+    return episodes
 
 
 def _store_equity(

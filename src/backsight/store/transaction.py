@@ -15,7 +15,7 @@ from backsight.store.mapping import KNOWN, OWNER, RECORDED, REPLACED_KNOWN, REPL
 from backsight.store.transaction_state import mark_touched
 
 T = TypeVar("T")
-ROWS_AT_ONCE = 2_000
+ROWS_AT_ONCE = 500
 """Rows that are converted and inserted at once, so that many rows are not in memory as values of columns too."""
 
 KEYS_AT_ONCE = 500
