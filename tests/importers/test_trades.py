@@ -3,11 +3,13 @@
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 from backsight.core.errors import Invalid, NotFound
 from backsight.importers.trades import read_trades
+from backsight.ops import trades
 
 CLOSED = datetime(2026, 6, 4, 10, tzinfo=UTC)
 
@@ -29,6 +31,14 @@ def test_a_row_of_texts_becomes_arguments(tmp_path: Path) -> None:
         "tags": ["a b", "é"],
         "context": {"session": "london", "atr_h1": 20.0, "hour_utc": 9},
     }
+
+
+def test_every_argument_that_is_a_number_is_read_as_one(tmp_path: Path) -> None:
+    numbers = [name for name, hint in get_type_hints(trades.remember_trade).items() if "float" in str(hint)]
+    path = a_file(tmp_path, f"closed_at,{','.join(numbers)}\n2026-06-04T10:00:00Z,{','.join('2' for _ in numbers)}\n")
+    (row,) = read_trades(path).rows
+    assert "equity" in numbers
+    assert row.values == {"closed_at": CLOSED, **dict.fromkeys(numbers, 2.0)}
 
 
 def test_an_object_is_unchanged_except_for_its_times(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Invalid
+from backsight.core.trades.report import TradeReport
 from backsight.importers.files import Source, instant_of, json_lines, number_of, read_table, zone_named
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
@@ -24,20 +25,7 @@ TIMES = ("opened_at", "closed_at")
 TAGS, CONTEXT = "tags", "context."
 NUMBERS = frozenset(
     {
-        "entry_price",
-        "exit_price",
-        "pnl",
-        "pnl_r",
-        "context_atr_d1",
-        "confidence",
-        "max_adverse_excursion",
-        "max_favorable_excursion",
-        "funding",
-        "leverage",
-        "size",
-        "risk",
-        "stop_price",
-        "fees",
+        *(field.name for field in fields(TradeReport) if "float" in str(field.type)),
         *(f"{CONTEXT}{field.name}" for field in fields(ContextVector) if "float" in str(field.type)),
     }
 )
