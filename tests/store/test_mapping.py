@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, select
 
@@ -19,7 +19,7 @@ from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not,
 from backsight.memory import open_memory
 from backsight.store.audit import AUDIT
 from backsight.store.experience import DERIVED
-from backsight.store.mapping import METADATA, OWNER, Noun, _tuple_text, noun
+from backsight.store.mapping import METADATA, OWNER, Noun, _float_texts, _tuple_text, noun
 from backsight.store.memories import RETRIEVALS
 from backsight.store.tables import AUDITED, CURRENT
 from backsight.store.transaction import Transaction, insert_all
@@ -55,6 +55,20 @@ def test_rows_are_hashed_in_bulk_as_one_by_one(data: st.DataObject) -> None:
     noun = data.draw(st.sampled_from(CURRENT))
     rows = [noun.to_values(value) for value in data.draw(st.lists(st.from_type(noun.type), max_size=4))]
     assert noun.item_hashes(rows) == [item_hash(noun.cells_of_values(row)) for row in rows]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**17), 10**17).map(float)))
+@example([0.0, -0.0, 1e-4, 9.9e-5, 1e-5, 1e16, 9_999_999_999_999_998.0, 5e-324])
+def test_numbers_are_written_in_bulk_as_python_writes_them(values: list[float]) -> None:
+    assert list(_float_texts(values)) == list(map(repr, values))
+    for alone in values:
+        assert list(_float_texts([alone])) == [repr(alone)]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_is_not_finite_is_not_hashed(value: float) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        _float_texts([1.0, value])
 
 
 @pytest.mark.parametrize("noun", [*CURRENT, AUDIT], ids=lambda noun: noun.table.name)

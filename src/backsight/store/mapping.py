@@ -397,6 +397,14 @@ def _json_texts(values: Sequence[Any]) -> str | Iterable[str]:
 
 
 def _float_texts(values: Sequence[float]) -> Iterable[str]:
+    """The canonical JSON of numbers: their shortest text.
+
+    Pydantic writes the same text in a tenth of the time, but for exponents, and null for what is not finite. Python
+    writes exponents for less than a ten-thousandth.
+    """
+    text = _adapter(list[float]).dump_json(list(values)).decode()
+    if "e" not in text and "n" not in text and "0.0000" not in text:
+        return text[1:-1].split(",") if values else ()
     if not all(map(isfinite, values)):
         raise ValueError("a number that is not finite cannot be written as JSON")
     return map(float.__repr__, values)

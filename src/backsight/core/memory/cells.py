@@ -76,11 +76,13 @@ def cells_at(place: EpisodePlace) -> tuple[Domain, ...]:
     strategy, values = place
     known = {name: value for name, value in zip(DIMENSIONS, values, strict=True) if value is not None}
     selections = [names for width in (0, *WIDTHS) for names in combinations(known, width)]
-    return tuple(_domain(strategy, {name: known[name] for name in names}) for names in selections)
+    return tuple(_domain(strategy, names, tuple(known[name] for name in names)) for names in selections)
 
 
-def _domain(strategy: str, values: Mapping[str, str]) -> Domain:
-    return Domain(strategy=strategy, **values)  # type: ignore[arg-type]
+@lru_cache(maxsize=4096)
+def _domain(strategy: str, names: tuple[str, ...], values: tuple[str, ...]) -> Domain:
+    """The domain with these values; one object for all places in it, since a place is in sixteen domains."""
+    return Domain(strategy=strategy, **dict(zip(names, values, strict=True)))  # type: ignore[arg-type]
 
 
 def cells_met(episodes: Iterable[Episode]) -> Mapping[Domain, int]:
