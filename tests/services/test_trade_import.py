@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
-from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound
+from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused
 from backsight.core.memory.semantic import Belief
 from backsight.core.portfolio import Mode
 from backsight.memory import Memory, open_memory
@@ -132,6 +132,27 @@ def test_a_mode_that_nobody_gave_is_said(memory: Memory, tmp_path: Path) -> None
     said = "1 trade without a mode or a deployment: taken as live."
     assert said in memory.import_trades(path=str(file), dry_run=True).notes
     assert said not in memory.import_trades(path=str(file), mode="paper", dry_run=True).notes
+
+
+SECRET = "my api_key = 3f9a8b7c6d5e4f3a"
+
+
+def test_a_secret_in_a_file_is_named_by_its_row(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    clock.at = T0 + DAY
+    trades = [trade_row(1, T0), trade_row(2, T0, reflection=SECRET)]
+    with pytest.raises(Refused, match=r"^reflection: \S+ line 2: line 1 looks like it contains a key"):
+        memory.import_trades(path=a_file(tmp_path, trades))
+    assert memory.list_trades().trades == ()
+
+
+def test_a_row_of_a_table_with_a_secret_is_broken(memory: Memory, tmp_path: Path) -> None:
+    row = "BTC,long,1,2,1,2026-06-04,S"
+    file = tmp_path / "trades.csv"
+    file.write_text(f"Ticker,direction,open price,close price,profit,close time,setup,notes\n{row},\n{row},{SECRET}\n")
+    with pytest.raises(Invalid, match="line 3: reflection: line 1 looks like it contains a key"):
+        memory.import_trades(path=str(file), format="trades-table", mode="paper")
+    done = memory.import_trades(path=str(file), format="trades-table", mode="paper", skip_broken=True)
+    assert (done.added, [each.reason for each in done.left_out]) == (1, ["reflection cannot be used"])
 
 
 def test_importing_again_changes_nothing_and_says_so(memory: Memory, clock: FakeClock, tmp_path: Path) -> None:

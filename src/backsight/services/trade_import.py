@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from backsight.core.context import ContextVector
-from backsight.core.errors import BacksightError, Conflict, Invalid
+from backsight.core.errors import BacksightError, Conflict, Invalid, Refused
 from backsight.core.ids import digest
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.memory.affective import CloseFact, trend_of, with_agent_state
@@ -81,7 +81,7 @@ def checked_rows(
     for row in file.rows:
         try:
             rows.append(_checked_row(ctx, row, check_arguments({**defaults, **row.values}), point_values))
-        except Invalid as error:
+        except (Invalid, Refused) as error:
             raise file.source.located(row.number, error) from None
     return rows
 
@@ -103,7 +103,7 @@ def checked_format_rows(
             case TradeRow():
                 try:
                     reports.append(_checked_row(ctx, row, check_arguments({**defaults, **row.values}), point_values))
-                except Invalid as error:
+                except (Invalid, Refused) as error:
                     reason = f"{error.field or 'row'} cannot be used"
                     left_out.add(row.number, reason, broken=True, detail=error.message)
             case LeftOutRow():
