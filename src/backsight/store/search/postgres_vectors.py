@@ -29,7 +29,7 @@ HNSW_MIN_VECTORS = 20_000
 """From this many vectors on, an HNSW index is built."""
 HNSW_MAX_DIMENSIONS = 4_000
 """pgvector's limit for an HNSW index on half-precision vectors."""
-EF_SEARCH = 200
+EF_SEARCH = 400
 """Size of the candidate list of an HNSW scan (`hnsw.ef_search`)."""
 
 _SEARCH_SETTINGS = (
