@@ -29,7 +29,8 @@ MEANS_WITHOUT_INTERVAL = """
 [...document.querySelectorAll('th')].filter(visible).filter(heading => {
   let next = heading.nextElementSibling;
   while (next && !visible(next)) next = next.nextElementSibling;
-  return /^(won|mean|mean R|expectancy|a day|a trade|money a day)$/.test(heading.textContent.trim()) && next?.textContent.trim() !== '90 %';
+  const isMean = /^(won|mean|mean R|expectancy|a day|a trade|money a day)$/.test(heading.textContent.trim());
+  return isMean && next?.textContent.trim() !== '90 %';
 }).map(heading => heading.closest('table').textContent);
 function visible(element) { return element.offsetParent !== null; }
 """

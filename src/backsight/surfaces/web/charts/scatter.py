@@ -66,5 +66,5 @@ def _draw(width: int, dots: Sequence[Dot]) -> Markup:
     sides = {"data_x0": across.start, "data_x1": across.end, "data_low": across.low, "data_high": across.high}
     ends = {"data_y0": up.start, "data_y1": up.end, "data_bottom": up.low, "data_top": up.high}
     area = {"x": left, "y": 10, "width": across.end - left, "height": bottom - 10}
-    parts.append(element("rect", class_="brush", **area, **sides, **ends))
+    parts.append(element("rect", (), class_="brush", **area, **sides, **ends))
     return drawing(width, height, parts)

@@ -46,7 +46,8 @@ def explain(page: PageRequest) -> Response:
     if memory_id is None or recall is None:
         raise Invalid("is missing; open this page from a recall", field="memory")
     explained = page.memory.explain_recall(memory_id=memory_id, recall=recall)
-    values = {"explained": explained, "episodes": {each.id: each for each in explained.episodes}, "recall": recall}
+    episodes = {each.id: each for each in explained.episodes}
+    values: dict[str, Any] = {"explained": explained, "episodes": episodes, "recall": recall}
     return page.render("recall_why.html", title="Recall", factors=FACTORS, **values)
 
 

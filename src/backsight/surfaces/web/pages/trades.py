@@ -37,7 +37,8 @@ def show(page: PageRequest) -> Response:
         return page.render("trades_results.html", **results_of(page))
     answer = page.memory.list_trades(**arguments(page), limit=LIMIT, cursor=page.text("cursor"), count=True)
     currencies = page.currencies() if page.state.unit == "money" else {}
-    table = {"answer": answer, "in_unit": in_unit, "currencies": currencies, "scatter": scatter_of(page, answer)}
+    scatter = scatter_of(page, answer)
+    table: dict[str, Any] = {"answer": answer, "in_unit": in_unit, "currencies": currencies, "scatter": scatter}
     if page.fragment == "table":
         return page.render("trades_table.html", **table)
     if (
@@ -53,7 +54,7 @@ def show(page: PageRequest) -> Response:
 def results_of(page: PageRequest) -> dict[str, Any]:
     """The results by category, and those of a plain stop and target."""
     scope, by = scope_of(page), page.choice("by", CATEGORIES) or "regime"
-    stop, target = page.number("stop", 1.0), page.number("target", 2.0)
+    stop, target = page.number("stop", 1.0) or 0.0, page.number("target", 2.0) or 0.0
     groups = page.memory.break_down(by=by, **scope, limit=GROUPS_SHOWN)
     exits = page.memory.compare_exits(stop_r=stop, target_r=target, **scope)
     chart = breakdown_chart(groups)
