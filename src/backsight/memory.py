@@ -217,6 +217,7 @@ class Memory(Context):
     approve_edit = documents.approve_edit
     reject_edit = documents.reject_edit
     status = admin_status.status
+    list_imports = admin_status.list_imports
     doctor = admin.doctor
     verify_audit = admin.verify_audit
     record_verification = admin_verification.record_verification

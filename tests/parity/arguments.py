@@ -609,6 +609,7 @@ EVERY_ARGUMENT: list[Step] = [
     ("record_verification", "", {}),
     ("last_verification", "", THEN),
     ("status", "", THEN),
+    ("list_imports", "", {"limit": 2, **THEN}),
     ("doctor", "", {"repair": True}),
     ("export_audit", "", {}),
     ("verify_audit", "head", {}),

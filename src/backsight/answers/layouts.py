@@ -1371,6 +1371,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line(lambda answer: "The store was compacted." if answer.compacted else "The store was not compacted."),
         Each("notes", str, most=FINDINGS_SHOWN),
     ),
+    "StoredImports": (Line("{message}"), Rows("imports", columns("at | operation | actor | >link"))),
     "StoreStatus": (
         Line("{message}"),
         Rows(

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
-from backsight.arguments import AsOf, SeenAt
+from backsight.arguments import AsOf, Limit, SeenAt
 from backsight.core.text.counts import count_of
 from backsight.operation import query
 from backsight.services.context import Context
@@ -40,6 +41,49 @@ class StoreStatus:
     as of an earlier instant."""
     last_command_at: datetime | None
     as_of: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredImport:
+    """A file that was read into the store."""
+
+    at: datetime
+    operation: str
+    actor: str
+    """Who called it, as the audit chain names it."""
+    link: int
+    """The number of its link of the audit chain, which has its rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredImports:
+    """The last imports of an owner, newest first."""
+
+    imports: tuple[StoredImport, ...]
+    message: str
+    as_of: datetime
+
+
+@query(audience=("trader", "coach"))
+def list_imports(
+    ctx: Context,
+    *,
+    limit: Annotated[Limit, "The most imports; the newest come first."] = 10,
+    as_of: AsOf = None,
+    seen_at: SeenAt = None,
+) -> StoredImports:
+    """List the files that were read into the store: when, by which operation and by whom."""
+    with ctx.reading() as connection:
+        view = ctx.view(connection, as_of, seen_at)
+        until = min(each for each in (view.as_of, seen_at) if each is not None)
+        links = audit.last_imports(connection, ctx.owner, until=until, limit=limit)
+    imports = tuple(
+        StoredImport(at=each.at, operation=each.operation, actor=each.actor, link=each.sequence) for each in links
+    )
+    message = f"{count_of(len(imports), 'import')}, newest first."
+    if not imports:
+        message = "No file was imported by then; `backsight import FILE` reads exports of exchanges and brokers."
+    return StoredImports(imports=imports, message=message, as_of=view.as_of)
 
 
 @query(audience=("trader", "coach"))

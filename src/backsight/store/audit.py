@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, insert, literal_column, select
+from sqlalchemy import Connection, bindparam, func, insert, literal_column, select, text
 
 from backsight.core.audit import EMPTY, ERASE, RETENTION, AuditItem, AuditRow, ChainHead, items_of, next_link
 from backsight.core.instants import parse_instant
@@ -12,11 +13,22 @@ from backsight.store.mapping import noun
 from backsight.store.reading import OWNED, owned, parameters
 from backsight.store.transaction_state import state_of
 
+IMPORTS = (
+    "import_bars",
+    "import_data",
+    "import_events",
+    "import_fills",
+    "import_positions",
+    "import_trades",
+    "migrate_legacy",
+)
+"""The operations that read files into the store."""
+_IS_IMPORT = f"operation IN ({', '.join(map(repr, IMPORTS))})"
 AUDIT = noun(
     AuditRow,
     "audit_log",
     key=("sequence",),
-    indexed_where={("operation",): f"operation = '{RETENTION}'"},
+    indexed_where={("operation",): f"operation = '{RETENTION}'", ("sequence",): _IS_IMPORT},
     compressed=("changes",),
 )
 
@@ -63,6 +75,22 @@ def head_instant(connection: Connection, owner: str) -> datetime | None:
     """When the last link of an owner's chain was written; None for an empty chain."""
     at: datetime | None = connection.execute(_HEAD_INSTANT, parameters(owner)).scalar()
     return at
+
+
+class ImportLink(NamedTuple):
+    """The link of an import: when it was made, by which operation and caller."""
+
+    sequence: int
+    at: datetime
+    operation: str
+    actor: str
+
+
+def last_imports(connection: Connection, owner: str, *, until: datetime, limit: int) -> list[ImportLink]:
+    """The last imports up to an instant, newest first."""
+    c = AUDIT.table.c
+    links = select(c.sequence, c.at, c.operation, c.actor).where(c.owner_id == owner, text(_IS_IMPORT), c.at <= until)
+    return [ImportLink(*row) for row in connection.execute(links.order_by(c.sequence.desc()).limit(limit))]
 
 
 def contains(connection: Connection, owner: str, head: ChainHead) -> bool:

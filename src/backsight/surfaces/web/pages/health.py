@@ -28,6 +28,7 @@ def show(page: PageRequest) -> Response:
         run=run,
         store=stored_trades(page),
         index=index,
+        imports=page.memory.list_imports(**page.when),
         accounts=page.memory.list_accounts(**page.when).accounts,
         strategies=page.memory.list_strategies(**page.when).strategies,
         remarks=page.memory.database.remarks,
