@@ -253,7 +253,7 @@ class Memory(Context):
         except Invalid as error:
             if self.authority is None or not operation.file_arguments:
                 raise
-            raise without_content(error) from None
+            raise without_content(error, arguments=checked) from None
 
     def _confine_files(self, operation: "Operation", checked: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments of a caller of a server, with paths that lie below the folders of the settings."""

@@ -1,7 +1,7 @@
 """Files that callers of a server may name: regular files below the folders that the owner configured."""
 
 import stat
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from backsight.core.errors import Invalid, Refused
@@ -47,11 +47,11 @@ def _refuse_special(path: Path, *, field: str) -> None:
         )
 
 
-def without_content(error: Invalid) -> Invalid:
-    """The error for a caller of a server: it quotes nothing of the file."""
+def without_content(error: Invalid, *, arguments: Container[str]) -> Invalid:
+    """The error for a caller of a server: it quotes nothing of the file, nor names a column that is no argument."""
     if error.field in PLAIN_FIELDS:
         return error
     return Invalid(
         "the file cannot be read as it is; `backsight import` on the machine of the store says which row and why",
-        field=error.field,
+        field=error.field if error.field in arguments else "path",
     )

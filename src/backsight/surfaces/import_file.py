@@ -118,9 +118,9 @@ def _chosen(file: Path, name: str | None, columns: Mapping[str, str]) -> "FileFo
     try:
         return chosen_format(file, name, columns=columns)
     except Invalid as error:
-        if error.field != "format":
+        if error.field not in ("format", "columns") or name is not None or columns:
             raise
-        raise Invalid(f"{error.message.removeprefix('format: ')}; {OTHER_FILES}", field="format") from None
+        raise Invalid(f"{error.message.removeprefix(f'{error.field}: ')}; {OTHER_FILES}", field=error.field) from None
 
 
 def _is_terminal() -> bool:
