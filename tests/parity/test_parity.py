@@ -519,6 +519,8 @@ def without_actor(answer: Any) -> Any:
     if not isinstance(answer, dict):
         return answer
     nested = {name: without_actor(value) for name, value in answer.items() if isinstance(value, dict)}
+    if "imports" in answer:
+        nested["imports"] = [{**each, "actor": ""} for each in answer["imports"]]
     if "head" not in answer:
         return answer | nested
     hashed = [name for name in ("head", "checkpoint") if answer.get(name)]
