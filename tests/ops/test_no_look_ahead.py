@@ -454,6 +454,7 @@ def questions(memory: Memory, as_of: datetime, seen_at: datetime | None) -> Iter
     yield "list_instants", {"limit": 50} | when
     yield "list_bars", {"symbol": "XAUUSD", "limit": 5} | when
     yield "last_verification", dict(when)
+    yield "list_imports", dict(when)
     yield from questions_of_a_coach(when)
     yield "list_trades", {"limit": 5} | when
     yield "list_trades", {"mode": "all", "order": "worst", "count": True, "limit": 5} | when
