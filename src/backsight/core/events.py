@@ -158,7 +158,7 @@ class Exposure:
     notional_usd: float | None
     """None if no rate to the dollar is known."""
     similar_events_back: int
-    """Past events of the kind that concern the symbol, with bars around them; those of one instant count once."""
+    """Past events of the kind that concern the symbol and have bars; events of one instant count as one."""
     median_abs_move: float | None
     """As a share of the price, from the event to four hours after; None below three events."""
     worst_move: float | None

@@ -80,7 +80,8 @@ def list_imports(
     imports = tuple(
         StoredImport(at=each.at, operation=each.operation, actor=each.actor, link=each.sequence) for each in links
     )
-    message = f"{count_of(len(imports), 'import')}, newest first."
+    number = count_of(len(imports), "import")
+    message = f"The last {number}, newest first." if len(imports) == limit else f"{number}, newest first."
     if not imports:
         message = "No file was imported by then; `backsight import FILE` reads exports of exchanges and brokers."
     return StoredImports(imports=imports, message=message, as_of=view.as_of)

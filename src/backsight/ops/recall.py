@@ -319,7 +319,7 @@ class DecisionRecalls:
     decision_id: str
     recalls: tuple[DecisionRecall, ...]
     episodes: tuple[RecalledEpisode, ...]
-    """The episodes of the answers, the latest first; those that were erased since are left out."""
+    """The episodes of the answers, the latest first; episodes that were erased since are left out."""
     thinned_before: datetime | None
     """Recalls of before this instant were removed by `retention`; None if there are recalls, or none was removed."""
 

@@ -109,7 +109,7 @@ def _of_run(
 
 
 def latest_conviction(children: Sequence[AgentRun]) -> tuple[int, str] | None:
-    """The score and the advice of the latest re-examination that succeeded, of those of one run, oldest first."""
+    """The score and the advice of the latest successful re-examination of a run; `children` are oldest first."""
     for child in reversed(children):
         score = child.card.get("conviction_score")
         if child.status == "succeeded" and child.fits and isinstance(score, int):
