@@ -19,6 +19,10 @@ from backsight.core.recall.arrays.columns import (
     narrowest,
 )
 
+KINDS = {**COLUMN_TYPES, "words": "u2"}
+PARTS_AT_ONCE = 32
+"""Batches whose arrays are joined at once: small arrays in memory beside the joined ones take their space twice."""
+
 
 def build_columns(batches: Iterable[EpisodeRows], *, block: int = BLOCK_ROWS) -> Columns:
     """Build columns from batches of episodes in any order; no two of them have the same id.
@@ -29,29 +33,33 @@ def build_columns(batches: Iterable[EpisodeRows], *, block: int = BLOCK_ROWS) ->
     >>> [columns.id(row) for row in range(len(columns))]
     ['episode-000001', 'episode-000002', 'episode-000003']
     """
-    vocabulary = Vocabulary()
-    parts: list[dict[str, Array]] = []
-    words: list[Array] = []
-    count = 0
+    vocabulary, count = Vocabulary(), 0
+    few: list[dict[str, Array]] = []
+    many: list[dict[str, Array]] = []
     for rows in batches:
-        part, part_words = encode_rows(rows, vocabulary)
-        part["word_ends"] = part["word_ends"] + count
-        count += len(part_words)
-        parts.append(part)
-        words.append(part_words)
-    if not parts:
+        part, words = encode_rows(rows, vocabulary)
+        few.append({**part, "words": words, "word_ends": part["word_ends"] + count})
+        count += len(words)
+        if len(few) == PARTS_AT_ONCE:
+            many.append(_joined(few))
+    if few:
+        many.append(_joined(few))
+    if not many:
         return empty_columns(block=block)
-    arrays = {name: _joined([part.pop(name) for part in parts], kind) for name, kind in COLUMN_TYPES.items()}
-    all_words = _joined(words, "u2")
-    arrays, all_words = _sorted(arrays, all_words)
+    arrays = _joined(many)
+    arrays, all_words = _sorted(arrays, arrays.pop("words"))
     buffers = ColumnBuffers(arrays, all_words, rows=len(arrays["ids"]), word_count=len(all_words))
     return columns_from(buffers, vocabulary, block=block, replaced=0)
 
 
-def _joined(parts: list[Array], kind: str) -> Array:
-    """One array of the narrowest type that holds all parts."""
-    joined = np.concatenate(parts)
-    return joined.astype(narrowest(np.empty(0, kind), joined), copy=False)
+def _joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
+    """Arrays of the narrowest types that hold all parts; empties the list, so that no array is in memory twice."""
+    joined: dict[str, Array] = {}
+    for name, kind in KINDS.items():
+        values = np.concatenate([part.pop(name) for part in parts])
+        joined[name] = values.astype(narrowest(np.empty(0, kind), values), copy=False)
+    parts.clear()
+    return joined
 
 
 def _sorted(arrays: dict[str, Array], words: Array) -> tuple[dict[str, Array], Array]:
