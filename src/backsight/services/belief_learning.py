@@ -74,8 +74,7 @@ def update_beliefs(transaction: Transaction, owner: str, mode: Mode, episodes: S
     evidence = list(update.evidence)
     for belief in update.induced:
         standing = after.standings[belief.id]
-        founding_episodes = in_teaching_order(stored.founding_episodes(connection, standing))
-        evidence += belief_induction.founding_evidence(standing, founding_episodes)
+        evidence += belief_induction.founding_evidence(standing, stored.founding_trades(connection, standing))
     transaction.derive_new(stored.EVIDENCE, [EvidenceRecord(owner_id=owner, evidence=each) for each in evidence])
     rows = [belief_checkpoint(each, owner_id=owner) for each in update.checkpoints]
     transaction.derive_new(stored.BELIEF_CHECKPOINTS, rows)

@@ -1,6 +1,6 @@
 """Experience in the store: stated and retired beliefs, and the rows that are derived from episodes."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
@@ -28,7 +28,7 @@ from sqlalchemy import (
 from backsight.core.audit import Cell, Finding, FindingKind
 from backsight.core.instants import Horizon
 from backsight.core.memory.affective import AccountMood, StrategyMood
-from backsight.core.memory.belief_induction import PastEvidence, with_evidence
+from backsight.core.memory.belief_induction import JudgedTrade, PastEvidence, with_evidence
 from backsight.core.memory.cells import DayCount, day_count
 from backsight.core.memory.checkpoints import INTERVAL, Place
 from backsight.core.memory.daily_moments import DailyMoments
@@ -485,8 +485,11 @@ def forget_days(connection: Connection, owner: str, mode: Mode, keys: Sequence[t
         connection.execute(of_day, [{"of_domain": domain, "on_day": day} for domain, day in keys])
 
 
-def founding_episodes(connection: Connection, standing: Standing) -> list[Episode]:
-    """The episodes that a belief was induced from, in teaching order."""
+def founding_trades(connection: Connection, standing: Standing) -> Iterator[JudgedTrade]:
+    """The trades that a belief was induced from, in teaching order.
+
+    They may be thousands, so that only what evidence has of them is read.
+    """
     belief, c = standing.belief, EPISODES.table.c
     domain = belief.domain
     where = matching(
@@ -500,9 +503,11 @@ def founding_episodes(connection: Connection, standing: Standing) -> list[Episod
         context_volatility_regime=domain.volatility_regime,
         context_session=domain.session,
     )
-    judged = or_(c.pnl.is_not(None), c.outcome_value.is_not(None))
-    first = owned(EPISODES, belief.owner_id, *where, judged).order_by(c.first_known_at, c.sequence, c.id)
-    return fetch(connection, EPISODES, first.limit(standing.founding.n))
+    net = func.coalesce(c.pnl, c.outcome_value)
+    columns = select(c.id, c.first_known_at, net).where(c[OWNER] == belief.owner_id, net.is_not(None), *where)
+    first = columns.order_by(c.first_known_at, c.sequence, c.id).limit(standing.founding.n)
+    for episode_id, known_at, result in connection.execute(first):
+        yield JudgedTrade(episode_id, known_at, result > 0)
 
 
 _P = PRACTISED.table.c

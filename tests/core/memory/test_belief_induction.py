@@ -14,6 +14,7 @@ from backsight.core.errors import Invalid
 from backsight.core.memory.belief_induction import (
     BeliefUpdate,
     founding_evidence,
+    judged_trades,
     learn,
     learn_all,
     with_belief,
@@ -215,7 +216,7 @@ def learned_edge() -> tuple[list[Episode], BeliefUpdate]:
 def test_an_induced_belief_keeps_the_rate_elsewhere_and_its_founding_evidence() -> None:
     trades, learned = learned_edge()
     belief = next(each for each in learned.induced if each.domain == UP)
-    founders = founding_evidence(standing_of(learned, belief), trades)
+    founders = founding_evidence(standing_of(learned, belief), judged_trades(UP, trades))
     assert (belief.claims, belief.reference, belief.source, belief.retired_at) == ("above", 1 / 12, "induced", None)
     standing = standing_of(learned, belief)
     assert (standing.founding.n, standing.tested.n, standing.n) == (len(founders), 30 - len(founders), 30)

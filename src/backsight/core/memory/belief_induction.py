@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import islice
+from typing import NamedTuple
 
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
@@ -175,26 +176,38 @@ def with_evidence(standing: Standing, evidence: Iterable[PastEvidence]) -> Stand
     return builder.build()
 
 
-def founding_evidence(
-    standing: Standing, episodes: Iterable[Episode], *, weighting: Weighting = "count"
-) -> tuple[BeliefEvidence, ...]:
-    """The evidence that a belief was induced from; `episodes` are its strategy's, in teaching order."""
-    belief = standing.belief
-    judged = ((each, win) for each in episodes if belief.domain.matches(each) and (win := won(each)) is not None)
-    return tuple(
-        _evidence(belief, each, win=win, founding=True, weight=weight_of(each, weighting=weighting))
-        for each, win in islice(judged, standing.founding.n)
-    )
+class JudgedTrade(NamedTuple):
+    """A trade that has a result: what it is as evidence of any belief that is about it."""
+
+    episode_id: str
+    known_at: datetime
+    win: bool
+    weight: float = 1.0
 
 
-def _evidence(belief: Belief, episode: Episode, *, win: bool, founding: bool, weight: float) -> BeliefEvidence:
+def judged_trades(
+    domain: Domain, episodes: Iterable[Episode], *, weighting: Weighting = "count"
+) -> Iterator[JudgedTrade]:
+    """The trades in a domain that have a result, in the order of `episodes`."""
+    for each in episodes:
+        if domain.matches(each) and (win := won(each)) is not None:
+            yield JudgedTrade(each.id, each.known_at, win, weight_of(each, weighting=weighting))
+
+
+def founding_evidence(standing: Standing, trades: Iterable[JudgedTrade]) -> tuple[BeliefEvidence, ...]:
+    """The evidence that a belief was induced from: its first trades in teaching order."""
+    first = islice(trades, standing.founding.n)
+    return tuple(_evidence(standing.belief, each, founding=True) for each in first)
+
+
+def _evidence(belief: Belief, trade: JudgedTrade, *, founding: bool) -> BeliefEvidence:
     return BeliefEvidence(
         belief_id=belief.id,
-        episode_id=episode.id,
-        confirms=win == (belief.claims == "above"),
+        episode_id=trade.episode_id,
+        confirms=trade.win == (belief.claims == "above"),
         founding=founding,
-        weight=weight,
-        known_at=episode.known_at,
+        weight=trade.weight,
+        known_at=trade.known_at,
     )
 
 
@@ -389,7 +402,9 @@ class _BeliefLearner:
         standing = self._changed.get(belief_id)
         if standing is None:
             standing = self._changed[belief_id] = _StandingBuilder(self._standings[belief_id])
-        self._evidence.append(_evidence(standing.belief, episode, win=win, founding=False, weight=weight))
+        self._evidence.append(
+            _evidence(standing.belief, JudgedTrade(episode.id, episode.known_at, win, weight), founding=False)
+        )
         if standing.add(episode.outcome, episode.known_at, day, win=win, weight=weight):
             self._retired.append(belief_id)
         if is_checkpoint(standing.tested.n):

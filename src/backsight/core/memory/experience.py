@@ -486,12 +486,11 @@ def learn_beliefs(
         if place is not None:
             copies += _cell_checkpoints(learned.knowledge, number, place)
     standings = update.knowledge.standings.values()
-    founding = [
-        evidence
-        for standing in standings
-        if standing.founding.n
-        for evidence in belief_induction.founding_evidence(standing, trades, weighting=weighting)
-    ]
+    founding: list[BeliefEvidence] = []
+    for standing in standings:
+        if standing.founding.n:
+            own = belief_induction.judged_trades(standing.belief.domain, trades, weighting=weighting)
+            founding += belief_induction.founding_evidence(standing, own)
     changed = changed_cells(knowledge, update.knowledge)
     return BeliefRecords(
         beliefs=tuple(belief_record(standing) for standing in standings),
