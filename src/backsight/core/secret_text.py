@@ -65,6 +65,8 @@ _NEAR = 24
 _KEY_END = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
 
 SEED_LENGTHS = frozenset({12, 15, 18, 21, 24})
+SHORTEST_SEED = 23
+"""Characters of twelve Chinese words with something between them."""
 LONGEST_SEED = 400
 """Characters of a seed phrase with its numbers and its name."""
 _SEED_NAMES = (
@@ -109,8 +111,16 @@ class _Secret(NamedTuple):
 
 def _secrets_in(text: str) -> Iterator[_Secret]:
     small, lines = text.lower(), text.split("\n")
+    if _may_have_secret(small):
+        yield from _marked_secrets(text, small, lines)
+    if len(text) >= SHORTEST_SEED:
+        yield from _seed_phrases(lines)
+
+
+def _marked_secrets(text: str, small: str, lines: Sequence[str]) -> Iterator[_Secret]:
+    """Secrets of the kinds that have a pattern."""
     ends = list(accumulate(len(line) + 1 for line in lines))
-    for kind, (parts, pattern) in _SECRETS.items() if _may_have_secret(small) else ():
+    for kind, (parts, pattern) in _SECRETS.items():
         covered = 0  # by the secret before
         for match in pattern.finditer(text) if not parts or any(part in small for part in parts) else ():
             if match.start() < covered or (kind == "a wallet's key" and _is_hash(text, match.start())):
@@ -120,7 +130,6 @@ def _secrets_in(text: str) -> Iterator[_Secret]:
                 closing = _KEY_END.search(text, match.end())
                 covered = len(text) if closing is None else closing.end()
             yield _Secret(kind, bisect_right(ends, match.start()), bisect_right(ends, covered - 1))
-    yield from _seed_phrases(lines)
 
 
 def _may_have_secret(small: str) -> bool:
