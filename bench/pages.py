@@ -5,7 +5,7 @@ quarter of an hour: each tick has its recall and the memory that was shown, a po
 one in five days is without memory, and 5-minute bars cover the ticks and as many days before them. A library has a
 manual and a journal. `--folder` keeps the store for another run. Each address is asked once to warm up, then `--runs`
 times; the table has the median of the CPU time of this process, in which the application runs without a network. The
-instants of the slider are 1, 10, 50, 90 and 99 % of the way through the trades, and 50 % of the way through the ticks.
+instants of the slider are 1, 10, 50, 90 and 99% of the way through the trades, and 50% of the way through the ticks.
 Pages that differ by deployment are measured for that of the ticks and for one of the imported trades.
 Run it as `python -m bench.pages`.
 """

@@ -5,10 +5,10 @@ with `corpus.jsonl` and `queries.jsonl`. Four more sets are generated from what 
 standard library (the first line is the query for the rest), the language reference (a sentence is the query for the
 passage it was removed from), a journal of incidents, whose questions use other words than its notes, or only an error
 code, and long pages, which are cut into chunks and found by their best chunk. The
-difference between hybrid search and the better single method is given with the half-width of its paired-bootstrap 95 %
+difference between hybrid search and the better single method is given with the half-width of its paired-bootstrap 95%
 interval.
 
-Speed: chunks of words drawn by Zipf's law; queries of three words that together occur in at most 2 % of the chunks.
+Speed: chunks of words drawn by Zipf's law; queries of three words that together occur in at most 2% of the chunks.
 """
 
 import argparse
@@ -401,7 +401,7 @@ def store_vectors(database: Database, texts: Sequence[str], vectors: Sequence[ND
 
 
 def bootstrap(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """The mean of the paired differences, and the half-width of its 95 % interval."""
+    """The mean of the paired differences, and the half-width of its 95% interval."""
     differences = np.asarray(a) - np.asarray(b)
     rng = np.random.default_rng(20261115)
     means = [float(rng.choice(differences, len(differences)).mean()) for _ in range(DRAWS)]
@@ -451,7 +451,7 @@ def random_texts(rng: random.Random, count: int, length: int) -> list[str]:
 
 
 def rare_queries(database: Database, rng: random.Random, texts: Sequence[str], count: int) -> list[str]:
-    """Queries of three words, which together occur in at most 2 % of the chunks."""
+    """Queries of three words, which together occur in at most 2% of the chunks."""
     queries: list[str] = []
     with database.reading() as connection:
         keyword_index = word_index(connection)

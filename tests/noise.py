@@ -109,9 +109,9 @@ SHAPES: Mapping[str, Shape] = {
     "copies of a signal": Shape(outcome=lambda rng: rng.gauss(0, 1), copies=4),
     "one outlier of 60R": Shape(outcome=winners(0.5, 1.0), outlier=60.0),
     "mixed units": Shape(outcome=lambda rng: rng.gauss(0, 1), share_in_r=0.6),
-    "25 % winners": Shape(outcome=winners(0.25, 3.0), win_rate=0.25),
-    "35 % winners": Shape(outcome=winners(0.35, 13 / 7), win_rate=0.35),
-    "8 % winners of 12R": Shape(outcome=winners(0.08, 12.0), mean_r=0.04, win_rate=0.08),
+    "25% winners": Shape(outcome=winners(0.25, 3.0), win_rate=0.25),
+    "35% winners": Shape(outcome=winners(0.35, 13 / 7), win_rate=0.35),
+    "8% winners of 12R": Shape(outcome=winners(0.08, 12.0), mean_r=0.04, win_rate=0.08),
     "regimes in spells": Shape(outcome=lambda rng: rng.gauss(0, 1), days=days_in_spells),
     "autocorrelated days": Shape(outcome=lambda rng: rng.gauss(0, 0.5), days=autoregressive_days),
 }

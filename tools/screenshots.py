@@ -82,7 +82,7 @@ def add_strategy_and_edit(place: DemoFolder, memory: Memory) -> None:
     text = memory.list_lessons(deployment="manual:Fade").notes[0].lessons_text
     own = text.replace("(no clear pattern yet)", "- wait for the retest of the range", 1)
     memory.promote_lessons(deployment="manual:Fade", lessons=own)
-    manual = (place.workspace / "TRADING_MANUAL.md").read_text().replace("at most 1.5 %", "at most 1.2 %")
+    manual = (place.workspace / "TRADING_MANUAL.md").read_text().replace("at most 1.5%", "at most 1.2%")
     reason = "Three of the last four stops cost more than planned."
     memory.propose_edit(path="TRADING_MANUAL.md", text=manual, reason=reason, agent="breakout")
 

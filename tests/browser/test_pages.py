@@ -30,7 +30,7 @@ MEANS_WITHOUT_INTERVAL = """
   let next = heading.nextElementSibling;
   while (next && !visible(next)) next = next.nextElementSibling;
   const isMean = /^(won|mean|mean R|expectancy|a day|a trade|money a day)$/.test(heading.textContent.trim());
-  return isMean && next?.textContent.trim() !== '90 %';
+  return isMean && next?.textContent.trim() !== '90%';
 }).map(heading => heading.closest('table').textContent);
 function visible(element) { return element.offsetParent !== null; }
 """

@@ -37,7 +37,7 @@ def memory(demo: DemoFolder, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         memory.promote_lessons(deployment="manual:Fade", lessons=LESSONS)
         claim = "Fade loses in ranging markets."
         memory.add_belief(proposition=claim, regime="ranging", claims="below", strategy_name="Fade", mode="live")
-        manual = (place.workspace / "TRADING_MANUAL.md").read_text().replace("at most 1.5 %", "at most 1.2 %")
+        manual = (place.workspace / "TRADING_MANUAL.md").read_text().replace("at most 1.5%", "at most 1.2%")
         memory.propose_edit(path="TRADING_MANUAL.md", text=manual, reason="Two stops in a row.", agent="breakout")
         yield memory
 

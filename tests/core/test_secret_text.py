@@ -77,7 +77,7 @@ def test_a_text_that_looks_like_a_key_is_refused(text: str) -> None:
         "The secret: discipline. Key: support at 5170.25, resistance at 5190.50.",
         "token: PEPE, token=1000SHIB/USDT; the access key level is 3,410.25",
         "the secret is patience: the access key is 3,410.25, and the api key is rotated every 90 days",
-        "bearer bonds fell 12 % after the auction of 2026-06-04",
+        "bearer bonds fell 12% after the auction of 2026-06-04",
         "tx hash 0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318 confirmed",
         "trend strong volume rising breakout clean stop below range target prior high",
         "wait for the retest and then enter with half the size below that high",

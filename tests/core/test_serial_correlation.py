@@ -61,7 +61,7 @@ def persistent_days(rng: np.random.Generator, days: int, following: float) -> Fl
 
 
 def coverage(following: float, *, runs: int, days: int = 200) -> float:
-    """The share of runs in which the 90 % interval of the mean covers 0."""
+    """The share of runs in which the 90% interval of the mean covers 0."""
     covered = 0
     for seed in range(runs):
         values = persistent_days(np.random.default_rng(seed), days, following)

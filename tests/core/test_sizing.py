@@ -93,7 +93,7 @@ def trades_of(rows: list[tuple[float, int]]) -> list[SizedTrade]:
 
 
 def test_forty_trades_by_hand() -> None:
-    """30 won, 10 lost, a day each; Student's t has its 15 % quantile at −1.050 with 39 degrees of freedom (days), and
+    """30 won, 10 lost, a day each; Student's t has its 15% quantile at −1.050 with 39 degrees of freedom (days), and
     at −1.325 with 40 / 12 − 1 (days in stretches of twelve)."""
     size = position_size(a_record(30, 10))
     effective_n = 40 * (1.036433 / 1.050399) ** 2
@@ -117,7 +117,7 @@ def two_sides() -> list[SizedTrade]:
 def test_the_effect_of_a_direction_by_hand() -> None:
     """Two values of equal size, .3R off the mean: James-Stein shrinkage is 1 − error² / difference².
 
-    A hundred days: Student's t with 100 / 12 − 1 degrees of freedom has its 15 % quantile at −1.115.
+    A hundred days: Student's t with 100 / 12 − 1 degrees of freedom has its 15% quantile at −1.115.
     """
     size = position_size(two_sides(), SizingQuery(direction="long"))
     strategy, direction = size.levels
@@ -404,7 +404,7 @@ def test_neither_a_size_nor_a_mean_is_given_where_losers_hide() -> None:
     assert (size.recommended, size.uncapped, size.mean, size.cautious_mean, size.win_rate) == (0, 0, None, None, None)
     assert size.levels == ()
     assert size.reason == (
-        "R is unknown for 100 % of losing trades and 0 % of winning ones: neither a size nor a mean can be given."
+        "R is unknown for 100% of losing trades and 0% of winning ones: neither a size nor a mean can be given."
     )
     few = position_size(with_unknown(a_record(5, 0), won=0, lost=1))
     assert few.reason == "Only 5 trades with a result in R; 10 are needed. R is unknown for 1 more."
@@ -564,15 +564,15 @@ def rows_of_the_specification() -> Iterator[Row]:
         yield Row(truth="fair coin", draw=winning(0.5), n=n, most=0.007, **everything)
     yield Row(truth="fair, correlated .2 within a day", draw=alike_within_a_day, n=500, most=0.007, **everything)
     for n in SIZES:
-        yield Row(truth="30 % winners", draw=winning(0.3), n=n, most=0.001, **everything)
+        yield Row(truth="30% winners", draw=winning(0.3), n=n, most=0.001, **everything)
     for n in SIZES:
-        yield Row(truth="60 % +1R, 37 % −1R, 3 % −10R", draw=fat_tailed, n=n, most=0.005, **nothing)
-    yield Row(truth="60 % winners", draw=winning(0.6), n=500, least=0.025, most=0.05, **nothing)
-    yield Row(truth="60 % winners", draw=winning(0.6), n=500, least=0.02, most=0.05, **everything)
-    regime: dict[str, Any] = {"truth": "70 % in one regime, else 50 %", "draw": better_in_one_regime, "n": 500}
+        yield Row(truth="60% +1R, 37% −1R, 3% −10R", draw=fat_tailed, n=n, most=0.005, **nothing)
+    yield Row(truth="60% winners", draw=winning(0.6), n=500, least=0.025, most=0.05, **nothing)
+    yield Row(truth="60% winners", draw=winning(0.6), n=500, least=0.02, most=0.05, **everything)
+    regime: dict[str, Any] = {"truth": "70% in one regime, else 50%", "draw": better_in_one_regime, "n": 500}
     yield Row(**regime, query_name="elsewhere, all", query=ELSEWHERE, most=0.008)
     yield Row(**regime, query_name="there, all", query=ALL, least=0.04, most=0.1)
-    yield Row(truth="65 % long, 35 % short", draw=better_long, n=500, query_name="short", query=SHORT, most=0.001)
+    yield Row(truth="65% long, 35% short", draw=better_long, n=500, query_name="short", query=SHORT, most=0.001)
 
 
 def harder_rows() -> Iterator[Row]:
@@ -581,7 +581,7 @@ def harder_rows() -> Iterator[Row]:
     yield Row(truth="fair, correlated, a regime lasts the day", draw=alike_and_of_one_regime, n=500, **fair)
     yield Row(truth="fair, two categories tell the same", draw=same_category_twice, n=500, **fair)
     short = replace(ALL, direction="short")
-    yield Row(truth="65 % long, 35 % short", draw=better_long, n=500, query_name="short, all", query=short, most=0.001)
+    yield Row(truth="65% long, 35% short", draw=better_long, n=500, query_name="short, all", query=short, most=0.001)
 
 
 TABLE = (*rows_of_the_specification(), *harder_rows())
@@ -646,7 +646,7 @@ def test_noise_of_every_shape_gets_at_most_half_a_percent(shape: str, trades: in
 
 
 def log_growth(rng: np.random.Generator, *, trades: int, win_rate: float) -> tuple[float, float]:
-    """The log of equity after trades at ±1R, each sized from the trades before it, and at a flat 1 %."""
+    """The log of equity after trades at ±1R, each sized from the trades before it, and at a flat 1%."""
     results, day = np.where(rng.random(trades) < win_rate, 1.0, -1.0), np.arange(trades) * 365 // trades
     sizes = [position_size(TradeColumns(outcome_r=results[:n], day=day[:n])).recommended for n in range(trades)]
     return float(np.log1p(np.array(sizes) * results).sum()), float(np.log1p(0.01 * results).sum())
@@ -661,5 +661,5 @@ def test_growth_of_a_small_edge() -> None:
     runs = [log_growth(np.random.default_rng(run), trades=500, win_rate=0.55) for run in range(100)]
     sized, flat = zip(*runs, strict=True)
     error = 1.96 * float(np.std(sized)) / 10
-    print(f"growth {np.mean(sized):+.2f} ± {error:.2f}, at a flat 1 % {np.mean(flat):+.2f}")  # noqa: T201
+    print(f"growth {np.mean(sized):+.2f} ± {error:.2f}, at a flat 1% {np.mean(flat):+.2f}")  # noqa: T201
     assert np.mean(sized) - error > 0.15

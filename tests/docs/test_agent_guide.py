@@ -33,7 +33,7 @@ def test_every_section_has_a_sentence() -> None:
         ("recent_trades", r"^- #1 .*(stopped out|target hit|exit \".+\")$"),
         ("what_usually_happens", r"^- XAUUSD long: .* \d+% won \(likely \d+ to \d+%\).* Recommended risk [\d.]+% of "),
         ("state", r"^- drawdown [\d.]+% below the equity peak"),
-        ("protocol", r"^- \[9\] Stop opening trades for the day after a loss of 3 %"),
+        ("protocol", r"^- \[9\] Stop opening trades for the day after a loss of 3%"),
     ],
 )
 def test_the_prompt_answers_five_questions(segment: str, fact: str) -> None:

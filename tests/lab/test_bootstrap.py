@@ -37,7 +37,7 @@ def test_on_noise_hardly_any_of_five_arms_is_called_better() -> None:
         arms = base * rng.choice([0.0, 1.0, 2.0], size=(5, 120))
         days = resampled_days(120, rng, resamples=200)
         calls += bool((compare_sharpe(arms, base, days).low > 0.0).any())
-    assert calls <= 9  # 2.5 % expected; more than 9 of 150 has a probability of 1 %
+    assert calls <= 9  # 2.5% expected; more than 9 of 150 has a probability of 1%
 
 
 def test_an_interval_needs_values() -> None:

@@ -24,7 +24,7 @@ def stored(memory: Memory, clock: FakeClock, number: int, **changes: Any) -> Tra
 
 @pytest.fixture
 def trades() -> list[Trade]:
-    """Thirty trades without a stop, with results of 1 % of the notional, the last of them of 5 %."""
+    """Thirty trades without a stop, with results of 1% of the notional, the last of them of 5%."""
     clock = FakeClock(T0)
     with open_memory("sqlite://", clock=clock) as memory:
         small = [stored(memory, clock, number) for number in range(29)]
@@ -62,4 +62,4 @@ def test_trades_that_are_open_at_a_time_count_together() -> None:
         beside = stored(memory, clock, 1, pnl_r=0.5)
         later = stored(memory, clock, 4, pnl_r=0.5)
     shares = [trade.entry.recorded_share for trade in lab_trades([long_open, beside, later]).trades]
-    assert shares == pytest.approx([0.02, 0.02, 0.01])  # 1R is 2 % of 10,000; 20,000 were open on the second day
+    assert shares == pytest.approx([0.02, 0.02, 0.01])  # 1R is 2% of 10,000; 20,000 were open on the second day

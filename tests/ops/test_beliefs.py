@@ -404,7 +404,7 @@ def test_a_credible_belief_proposes_one_plan_to_the_deployment_that_fed_it(
     assert (learned.plans, learned.proposals, memory.list_plans().plans) == ((), (proposal.id,), ())
     assert (proposal.status, proposal.known_at, proposal.reflection_id) == ("proposed", T0 + 40 * DAY, None)
     assert proposal.statement.startswith(
-        f"Trades there earn {r:+.2f}R (90 %: {r:+.2f} to {r:+.2f}R, n=20) against 0.00R"
+        f"Trades there earn {r:+.2f}R (90%: {r:+.2f} to {r:+.2f}R, n=20) against 0.00R"
     )
     made = memory.accept_proposal(proposal_id=proposal.id).proposal.made_id
     (view,) = plans_of(memory, belief)

@@ -196,7 +196,7 @@ def test_a_review_has_one_line_for_each_decision_and_folds_equal_no_ops(memory: 
     clock.advance(days=2)
     review = memory.get_my_decisions(**AGENT)
     assert review.lines == ("2d ago · BTC · WAIT ×3 · range unresolved", "2d ago · BTC · LONG · +2.00R")
-    assert review.tally.sentence.startswith("1 of 1 right, 100 % (90 %:")
+    assert review.tally.sentence.startswith("1 of 1 right, 100% (90%:")
     assert "1 of 1 right" in review.message
     assert len(memory.get_my_decisions(**AGENT, limit=1).lines) == 1
 

@@ -35,7 +35,7 @@ MANUAL = """# Trading manual
 
 ## R3_POSITION_CAP
 
-Never hold more than 2 % in BTC/USDT.
+Never hold more than 2% in BTC/USDT.
 
 ## R4_STOPS
 
@@ -597,7 +597,7 @@ def test_an_empty_search_says_why(memory: Memory) -> None:
 
 
 def test_umlauts_may_be_written_either_way_in_a_question_and_in_a_file(memory: Memory, folder: Path) -> None:
-    (folder / "journal/boerse.md").write_text("# Kosten\n\nDie Gebühren der Börse stiegen auf 0,1 %.\n")
+    (folder / "journal/boerse.md").write_text("# Kosten\n\nDie Gebühren der Börse stiegen auf 0,1%.\n")
     (folder / "journal/risiko.md").write_text("# Risiko\n\nGroesse und Ueberhang pruefen, Gold.\n")
     memory.reindex()
     for query, path in (
@@ -1003,14 +1003,14 @@ def test_a_text_with_a_secret_is_refused(memory: Memory, folder: Path) -> None:
 
 def test_an_edit_is_applied_when_the_owner_approves(memory: Memory, folder: Path, clock: FakeClock) -> None:
     memory.reindex()
-    new = MANUAL.replace("2 %", "1 %")
+    new = MANUAL.replace("2%", "1%")
     edit = memory.propose_edit(path="TRADING_MANUAL.md", text=new, reason="too large", agent="a", run="r").edit
-    assert "-Never hold more than 2 %" in edit.diff
+    assert "-Never hold more than 2%" in edit.diff
     assert (folder / "TRADING_MANUAL.md").read_text() == MANUAL
     clock.advance(hours=1)
     assert memory.approve_edit(edit_id=edit.id).edit.status == "approved"
     assert (folder / "TRADING_MANUAL.md").read_text() == new
-    assert "1 %" in memory.search_memory(query="R3_POSITION_CAP").citations[0].snippet
+    assert "1%" in memory.search_memory(query="R3_POSITION_CAP").citations[0].snippet
     assert memory.list_edits(as_of=T0).edits == (edit,)
     assert [each.status for each in memory.list_edits().edits] == ["approved"]
     with pytest.raises(Conflict, match="already approved"):
@@ -1100,11 +1100,11 @@ def test_journals_age_by_setting_and_sources_are_capped(url: str, folder: Path, 
 
 
 def test_a_rule_that_somebody_changed_in_the_index_is_not_shown(memory: Memory, folder: Path, url: str) -> None:
-    (folder / "TRADING_MANUAL.md").write_text("# Manual\n\nNever risk more than 1 % of zinc.\n")
+    (folder / "TRADING_MANUAL.md").write_text("# Manual\n\nNever risk more than 1% of zinc.\n")
     memory.reindex()
     with raw(url) as connection:
-        connection.execute(sql("UPDATE document_chunks SET text = replace(text, '1 %', '90 %')"))
-    assert "90 %" not in str(memory.search_memory(query="risk zinc"))
+        connection.execute(sql("UPDATE document_chunks SET text = replace(text, '1%', '90%')"))
+    assert "90%" not in str(memory.search_memory(query="risk zinc"))
     with pytest.raises(Unavailable, match=r"TRADING_MANUAL\.md is left out: .* changed outside Backsight; run reindex"):
         memory.read_memory(path="TRADING_MANUAL.md")
     deployed(memory)
@@ -1117,19 +1117,19 @@ def test_a_rule_that_somebody_changed_in_the_index_is_not_shown(memory: Memory, 
     assert [finding.key for finding in memory.doctor().findings] == ["TRADING_MANUAL.md"]
     assert not memory.doctor(repair=True).passed
     memory.reindex()
-    assert "1 % of zinc" in memory.read_memory(path="TRADING_MANUAL.md").text
-    assert "1 % of zinc" in str(memory.preview_context(deployment="VolBreakout@main"))
+    assert "1% of zinc" in memory.read_memory(path="TRADING_MANUAL.md").text
+    assert "1% of zinc" in str(memory.preview_context(deployment="VolBreakout@main"))
     assert memory.doctor().healthy
 
 
 def test_a_rule_that_is_forged_with_its_hashes_is_not_shown(memory: Memory, folder: Path, url: str) -> None:
-    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 1 % of zinc.\n")
+    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 1% of zinc.\n")
     memory.reindex()
     deployed(memory)
-    forged = content_hash("Never risk more than 90 % of zinc.\n")
+    forged = content_hash("Never risk more than 90% of zinc.\n")
     with raw(url) as connection:
         own = {"path": "TRADING_MANUAL.md", "hash": forged}
-        changed = "UPDATE document_chunks SET text = replace(text, '1 %', '90 %'), text_hash = :hash WHERE path = :path"
+        changed = "UPDATE document_chunks SET text = replace(text, '1%', '90%'), text_hash = :hash WHERE path = :path"
         connection.execute(sql(changed), own)
         connection.execute(sql("UPDATE documents SET content_hash = :hash WHERE path = :path"), own)
     assert "the index of TRADING_MANUAL.md is not what its file says" in memory.index_health().message
@@ -1137,22 +1137,22 @@ def test_a_rule_that_is_forged_with_its_hashes_is_not_shown(memory: Memory, fold
     assert "zinc" not in prompt
     assert "Note: TRADING_MANUAL.md is left out: its text in the index was changed outside Backsight" in prompt
     answer = memory.search_memory(query="risk zinc")
-    assert "90 %" not in str(answer)
+    assert "90%" not in str(answer)
     assert "TRADING_MANUAL.md is left out" in answer.message
     with pytest.raises(Unavailable, match="changed outside Backsight"):
         memory.read_memory(path="TRADING_MANUAL.md")
     memory.reindex()
-    assert "1 % of zinc" in str(memory.preview_context(deployment="VolBreakout@main"))
+    assert "1% of zinc" in str(memory.preview_context(deployment="VolBreakout@main"))
     assert memory.index_health().healthy
 
 
 def test_a_rule_forged_so_that_the_file_seems_newer_is_named(memory: Memory, folder: Path, url: str) -> None:
-    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 1 % of zinc.\n")
+    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 1% of zinc.\n")
     memory.reindex()
     deployed(memory)
-    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 2 % of zinc, ever.\n")  # or the owner edits it
+    (folder / "TRADING_MANUAL.md").write_text("Never risk more than 2% of zinc, ever.\n")  # or the owner edits it
     prompt = str(memory.preview_context(deployment="VolBreakout@main"))
-    assert "1 % of zinc" in prompt
+    assert "1% of zinc" in prompt
     assert "Note: TRADING_MANUAL.md differs from its file, which may be newer than the index; run reindex" in prompt
     (folder / "TRADING_MANUAL.md").unlink()  # or somebody adds a document that no file has
     answer = memory.search_memory(query="risk zinc SOL")

@@ -387,7 +387,7 @@ def test_a_review_has_results_evidence_and_lessons(memory: Memory, clock: FakeCl
         "# Weekly review: manual:Fade",
         "2026-05-28 11:00 to 2026-06-04 11:00 UTC (May 2026 to June 2026), live, as known at its end.",
         "| closed | 7 trades on 7 days |",
-        "| won | 4, 57 % (90 %: 23 % to 87 %) |",
+        "| won | 4, 57% (90%: 23% to 87%) |",
         "| net | +120.00 USD, after fees of 0.00 |",
         "| 2026-06-04 10:00 | BTC | long | +123.00 | +1.23R |",
         "- ranging markets: -1.11 ± 0.59R over 12 trades on 12 days",

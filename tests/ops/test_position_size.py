@@ -130,11 +130,11 @@ def test_r_that_is_known_of_winners_only_gives_neither_size_nor_mean(quick: Memo
         traded(quick, clock, -1.0, **({"pnl_r": None} if number % 2 else {}))
     size = advised(quick).size
     assert (size.recommended, size.mean, size.unknown) == (0.0, None, 12)
-    assert size.reason.startswith("R is unknown for 50 % of losing trades and 0 % of winning ones: neither")
+    assert size.reason.startswith("R is unknown for 50% of losing trades and 0% of winning ones: neither")
     rate = quick.recall_memories(symbol="BTC", strategy_name="VolBreakout").base_rate
     assert rate is not None
     assert rate.headline.outcomes == ()
-    assert "no mean is given: R is unknown for 50 % of losing trades" in rate.sentence
+    assert "no mean is given: R is unknown for 50% of losing trades" in rate.sentence
 
 
 def test_strategies_tried_in_the_mode_lower_the_size_as_of_then(quick: Memory, clock: FakeClock) -> None:

@@ -88,7 +88,7 @@ def demo_ticks(folder: Path) -> list[Tick]:
     def follow_owner(task: str, *_: object) -> None:
         limit = loss_limit(clock.now())
         if task.startswith("Trading") and [*limits.values()][-1:] != [limit]:
-            manual.write_text(demo.MANUAL.replace("a loss of 3 %", f"a loss of {limit} %"), encoding="utf-8")
+            manual.write_text(demo.MANUAL.replace("a loss of 3%", f"a loss of {limit}%"), encoding="utf-8")
             memory.reindex()
             limits[clock.now()] = limit
 
@@ -118,7 +118,7 @@ def tick_of(memory: Memory, at: datetime, *, limit: int) -> Tick:
             f'"{turn.group()}' if turn else "stopped out",
             f"{won.group(1)}%" if won else "",
             f"{100 * drawdown:.2g}%",
-            f"{limit} %",
+            f"{limit}%",
         ),
     )
 

@@ -137,7 +137,7 @@ EVERY_ARGUMENT: list[Step] = [
             "sizing": "half",
             "entry_rules": ["in at 2 sigma"],
             "exit_rules": ["out at the mean"],
-            "risk_rules": ["1 % a trade"],
+            "risk_rules": ["1% a trade"],
             "memory": {"recent_trades_k": 5},
         },
     ),

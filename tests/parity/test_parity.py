@@ -317,7 +317,7 @@ SCENARIO: list[tuple[str, dict[str, Any]]] = [
     ("init_documents", {}),
     ("reindex", {}),
     ("search_memory", {"query": "R1_RISK_PER_TRADE", "limit": 2, "source": ["manual", "soul"]}),
-    ("search_memory", {"query": '"risk at most" é\u9650 %', "path_prefix": "TRADING", "until": "2036-06-04T10:00:00Z"}),
+    ("search_memory", {"query": '"risk at most" é\u9650%', "path_prefix": "TRADING", "until": "2036-06-04T10:00:00Z"}),
     ("search_memory", {"query": "nothing", "as_of": LATER}),
     ("search_memory", {"query": "x" * 10_001}),
     ("search_memory", {"query": "risk", "source": ["diary"]}),

@@ -92,7 +92,7 @@ def test_without_the_package_that_watches_files_the_clock_is_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
-    (tmp_path / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 1 %.\n")
+    (tmp_path / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 1%.\n")
     reports: Results = []
     stop = threading.Event()
 

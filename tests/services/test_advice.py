@@ -63,7 +63,7 @@ def credibility(memory: Memory, belief_id: str) -> float:
 
 
 def test_the_best_trades_are_not_forbidden_because_they_win_seldom(memory: Memory, clock: FakeClock) -> None:
-    """A trend that wins 30 % at +5R and −1R, and ranges that win 65 % at +.6R and −1R."""
+    """A trend that wins 30% at +5R and −1R, and ranges that win 65% at +.6R and −1R."""
     beliefs = [believed(memory, "trending_up", claims="below"), believed(memory, "ranging", claims="above")]
     seven_of_twenty_lose = [-1.0 if number in (2, 5, 7, 10, 13, 16, 18) else 0.6 for number in range(20)]
     traded(memory, clock, trend=THREE_OF_TEN, ranges=seven_of_twenty_lose)
@@ -75,7 +75,7 @@ def test_the_best_trades_are_not_forbidden_because_they_win_seldom(memory: Memor
 
 
 def test_trades_that_win_often_and_lose_money_are_proposed_to_be_skipped(memory: Memory, clock: FakeClock) -> None:
-    """Ranges that win 80 % at +.1R and −1R, and a trend that wins 30 % at +5R."""
+    """Ranges that win 80% at +.1R and −1R, and a trend that wins 30% at +5R."""
     often = believed(memory, "ranging", claims="above")
     traded(memory, clock, trend=THREE_OF_TEN, ranges=[0.1, 0.1, -1.0, 0.1, 0.1])
     assert credibility(memory, often) > 0.9

@@ -7,7 +7,7 @@ context, and with `position_size` there. These statements count as advice:
 1. plans in force and open proposals of plans, by their action, in every context in which their condition holds;
 2. the sentences of beliefs, lessons, base rates, memories and warnings that use a word like "avoid" or "favour";
 3. lessons, beliefs and base rates whose mean outcome is surely below (or above) 0 by their own interval. They give
-   figures and no advice, and a 90 % interval excludes the truth on one side once in twenty, so they are counted apart:
+   figures and no advice, and a 90% interval excludes the truth on one side once in twenty, so they are counted apart:
    for the group of trades that they name, as a whole.
 """
 
@@ -108,7 +108,7 @@ class Verdict:
 
 
 def random_market(seed: int) -> Market:
-    """Payoffs that depend on the regime, on the direction or on both, from 20 % winners of 5R to 85 % of .2R."""
+    """Payoffs that depend on the regime, on the direction or on both, from 20% winners of 5R to 85% of .2R."""
     rng = random.Random(seed)
     symbols = ["BTC", "ETH", "XAUUSD"][: rng.randint(1, 3)]
     regimes = rng.sample(REGIMES, rng.randint(2, 4))

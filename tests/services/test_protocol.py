@@ -17,7 +17,7 @@ MANUAL = """# Trading manual
 
 ## R3_POSITION_CAP
 
-- Never hold more than 2 % of equity in BTC.
+- Never hold more than 2% of equity in BTC.
 - ETH: half of that.
 
 ## R4_STOPS
@@ -64,7 +64,7 @@ def test_rules_about_the_symbol_come_first_with_their_lines(memory: Memory, cloc
     assert rules is not None
     assert rules.text == (
         "## Rules and incidents that apply here (from the workspace)\n"
-        "- R3_POSITION_CAP: Never hold more than 2 % of equity in BTC. (TRADING_MANUAL.md:5)\n"
+        "- R3_POSITION_CAP: Never hold more than 2% of equity in BTC. (TRADING_MANUAL.md:5)\n"
         '- incident: "BTC orders hung (E1042): restart the bridge before anything else."'
         " (memory/incidents/bridge.md:1-3)"
     )
@@ -81,7 +81,7 @@ def test_the_protocol_is_always_in_the_system_prompt(memory: Memory, clock: Fake
         "- [3] Who this agent is, what it wants, and what it never does.\n"
         "From TRADING_MANUAL.md:\n"
         "R3_POSITION_CAP:\n"
-        "- [5] Never hold more than 2 % of equity in BTC.\n"
+        "- [5] Never hold more than 2% of equity in BTC.\n"
         "- [6] ETH: half of that.\n"
         "R4_STOPS:\n"
         "- [10-11] Every trade has a stop, set before it is entered."

@@ -24,7 +24,7 @@ from support import LESSONS, dump, lost_in_ranges, raw
 
 DEPLOYMENT = "Fade@main"
 RANGES = "regime_fit/regime=ranging"
-BULLET_TEXT = "ranging markets: -1.11 ± 0.59R over 12 trades on 12 days, against +0.94R elsewhere; 0 % won against 92 %"
+BULLET_TEXT = "ranging markets: -1.11 ± 0.59R over 12 trades on 12 days, against +0.94R elsewhere; 0% won against 92%"
 MODEL: dict[str, Any] = {"reflector": "model", "model": "openai:gpt-5"}
 
 
@@ -410,7 +410,7 @@ def test_a_model_gets_the_lessons_in_force(memory: Memory, clock: FakeClock) -> 
 
 def test_bullets_that_the_evidence_does_not_support_are_dropped_and_named(memory: Memory, clock: FakeClock) -> None:
     fading(memory, **MODEL)
-    with_model(memory, a_bullet(), a_bullet("Win 99 % with this."), a_bullet("More.", cites=("sizing/size=large",)))
+    with_model(memory, a_bullet(), a_bullet("Win 99% with this."), a_bullet("More.", cites=("sizing/size=large",)))
     done = reflected(memory, clock)
     assert (done.came, len(done.bullets)) == ("written", 1)
     assert [each.reason for each in done.dropped] == [
@@ -424,7 +424,7 @@ def test_bullets_that_the_evidence_does_not_support_are_dropped_and_named(memory
 @pytest.mark.parametrize(
     ("bullets", "reason"),
     [
-        ((a_bullet("Win 99 %."),), "none of its 1 bullets holds: its number 99 is none of the evidence's"),
+        ((a_bullet("Win 99%."),), "none of its 1 bullets holds: its number 99 is none of the evidence's"),
         ((), "it wrote no bullet"),
         ((a_bullet("Do not TRADE the news."),), "lessons: repeats the avoid rule 'trade the news'; say what trades"),
         (tuple(a_bullet("x" * 500) for _ in range(9)), "lessons: 46"),

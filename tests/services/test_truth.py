@@ -24,7 +24,7 @@ from noise import SHAPES, START, NoiseTrade, noise
 STRATEGY, DEPLOYMENT = "Any", "Any@main"
 TRADES, LIVES, EACH = 600, 20, 10
 PROMISED, COVERED = 0.05, 0.85
-"""The most lives with a false statement of one kind, and the fewest in which a 90 % interval holds the truth."""
+"""The most lives with a false statement of one kind, and the fewest in which a 90% interval holds the truth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ def in_words(counts: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
 
 
 def contradicts(counts: dict[tuple[str, str], tuple[int, int]]) -> list[str]:
-    """Where the number of lives is not compatible with what is promised, at 97.5 %."""
+    """Where the number of lives is not compatible with what is promised, at 97.5%."""
     wrong = []
     for (shape, name), (hits, of) in counts.items():
         low, high = rate_bounds(hits, of, confidence=0.975)
@@ -138,7 +138,7 @@ def contradicts(counts: dict[tuple[str, str], tuple[int, int]]) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("shape", ["8 % winners of 12R", "regimes in spells"])
+@pytest.mark.parametrize("shape", ["8% winners of 12R", "regimes in spells"])
 def test_a_short_life_without_an_edge_is_told_of_none(shape: str, tmp_path: Path) -> None:
     life = live(shape, 0, tmp_path, trades=120)
     assert [life.lesson, life.proposal, life.belief, life.drift] == [False] * 4

@@ -26,7 +26,7 @@ def test_what_is_not_a_compressed_text_is_refused(stored: bytes) -> None:
 def test_a_spoilt_text_is_found(memory: Memory, clock: FakeClock, url: str) -> None:
     lived_in(memory, clock)
     with raw(url) as connection:
-        changed = {"text": compress_text("## Recent activity: risk 90 %"), "spoilt": b"\x01nonsense"}
+        changed = {"text": compress_text("## Recent activity: risk 90%"), "spoilt": b"\x01nonsense"}
         connection.execute(text("UPDATE shown_segments SET text = :text"), changed)
         connection.execute(text("UPDATE recalls SET made = :spoilt"), changed)
     findings = memory.verify_audit().findings

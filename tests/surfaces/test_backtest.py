@@ -92,7 +92,7 @@ def test_the_report_of_a_backtest_can_be_searched_as_a_document(
     assert cited.snippet in file.read_text()
     for line in ("# Backtest of MeanReversion", "- largest drawdown: ", "- symbols: BTC/USDT"):
         assert line in cited.snippet
-    assert "90 % interval" in cited.snippet
+    assert "90% interval" in cited.snippet
     named = tmp_path / "report.md"
     assert backtest(REVERSION, "--bars", str(bars), "--symbol", "BTC/USDT", "--report", str(named)).returncode == 0
     assert named.read_text() == file.read_text()

@@ -106,12 +106,12 @@ def test_five_sessions_of_a_coach(memory: Memory, clock: FakeClock) -> None:
 
     async def friday(coach: Coach) -> None:
         assert "Nothing is known about the owner yet" in await coach.profile()
-        await coach.call("remember", fact="I never risk more than 1 % a trade.", topic="risk", confidence="asserted")
+        await coach.call("remember", fact="I never risk more than 1% a trade.", topic="risk", confidence="asserted")
         await coach.call("remember", fact="Wants to stop after two losses in a row", topic="limits")
 
     async def monday(coach: Coach) -> None:
         profile = await coach.profile()
-        assert "- [risk] I never risk more than 1 % a trade." in profile
+        assert "- [risk] I never risk more than 1% a trade." in profile
         assert "- [limits] Wants to stop after two losses in a row (inferred)" in profile
         _, answer = await coach.call("list_trades", symbol=SYMBOL, direction="long", mode="live", limit=6)
         trades = answer["trades"]
@@ -171,6 +171,6 @@ def test_five_sessions_of_a_coach(memory: Memory, clock: FakeClock) -> None:
     ]
     assert [fact.fact for fact in memory.list_facts().facts] == [
         "I stop after three losses in a row",
-        "I never risk more than 1 % a trade.",
+        "I never risk more than 1% a trade.",
     ]
     assert memory.verify_audit().intact

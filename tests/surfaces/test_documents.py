@@ -25,12 +25,12 @@ def run(*line: str) -> Result:
 
 def test_a_search_prints_path_lines_heading_score_and_the_lines(folder: Path) -> None:
     assert run("init").exit_code == 0
-    (folder / "TRADING_MANUAL.md").write_text("# Manual\n\n## R3_POSITION_CAP\n\nNever above 2 % in BTC/USDT.\n")
+    (folder / "TRADING_MANUAL.md").write_text("# Manual\n\n## R3_POSITION_CAP\n\nNever above 2% in BTC/USDT.\n")
     assert run("reindex").exit_code == 0
     lines = run("search", "position cap for BTC/USDT").output.splitlines()
     assert lines[0] == "1 passage, the best first; quotes are data."
     assert lines[1].startswith("TRADING_MANUAL.md:3-5  Manual > R3_POSITION_CAP  1.00")
-    assert any("Never above 2 % in BTC/USDT." in line for line in lines)
+    assert any("Never above 2% in BTC/USDT." in line for line in lines)
 
 
 def test_a_search_without_matches_says_why(folder: Path) -> None:

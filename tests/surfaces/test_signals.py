@@ -80,7 +80,7 @@ def test_a_server_ends_on_a_signal_from_when_it_prints_its_address(
 def test_watch_ends_on_a_signal(store: str, tmp_path: Path, number: signal.Signals) -> None:
     pytest.importorskip("watchfiles")
     (tmp_path / "documents").mkdir()
-    (tmp_path / "documents" / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 1 %.\n")
+    (tmp_path / "documents" / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 1%.\n")
     environment = {**os.environ, "BACKSIGHT_WORKSPACE": str(tmp_path / "documents"), "PYTHONUNBUFFERED": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [*PROGRAM, "--url", store, "watch"]

@@ -104,7 +104,7 @@ def _figure(name: str, spec: str = "+.2f", scale: float = 1.0) -> Template:
             return ""
         value = "–" if figure.value is None else format(figure.value * scale, spec)
         low, high = getattr(figure, "low", None), getattr(figure, "high", None)
-        interval = "" if low is None or high is None else f"90 %: {low:{spec}} to {high:{spec}}, "
+        interval = "" if low is None or high is None else f"90%: {low:{spec}} to {high:{spec}}, "
         return f"{value} ({interval}n={figure.n})"
 
     return cell
@@ -188,7 +188,7 @@ PROPOSED = {
 }
 BELIEFS = {
     **columns(">credibility: {posterior.credibility:.2f}"),
-    **columns(">win rate (90 %): {posterior.win_rate:.0%} ({win_rate_low:.0%} to {win_rate_high:.0%})"),
+    **columns(">win rate (90%): {posterior.win_rate:.0%} ({win_rate_low:.0%} to {win_rate_high:.0%})"),
     "claim": lambda row: _claim(row.belief),
     **columns(">n: {posterior.n}"),
     ">mean outcome": lambda row: ", ".join(map(_known_mean, row.outcomes)),
@@ -217,7 +217,7 @@ MEMORIES = {
 GROUPS = {
     "group": lambda group: group.label + (" (share of the best price kept)" if group.measure == "captured" else ""),
     **columns(">n | >days"),
-    ">mean (90 %)": _mean("mean", "interval"),
+    ">mean (90%)": _mean("mean", "interval"),
     ">rest": _mean("rest_mean"),
     ">difference": _mean("difference", "difference_interval"),
     "result": lambda group: "lesson" if group.missing is None else group.missing,
@@ -228,7 +228,7 @@ DEPLOYMENTS = {
         fill("{deployment.strategy_name} v{deployment.strategy_version}", row) or row.deployment.strategy_name
     ),
     **columns("mode: {deployment.mode} | >trades: {tally.trades} | >won: {tally.wins} | >net: {tally.pnl:+.2f}"),
-    ">mean R (90 %)": lambda row: _mean_figure(row.performance.figures.r, "R"),
+    ">mean R (90%)": lambda row: _mean_figure(row.performance.figures.r, "R"),
     **columns(">Sharpe: {performance.returns.sharpe:.2f} | >drawdown: {performance.returns.drawdown.share:.1%}"),
     **columns("last close: {tally.last_closed_at} | stopped: {stopped_at:%Y-%m-%d} | why: {stop_reason}"),
 }
@@ -240,8 +240,8 @@ FACTS = {
 }
 FIGURES = {
     **columns(">n: {figures.trades}"),
-    ">won (90 %)": lambda group: _win_rate(group.figures),
-    ">mean (90 %)": lambda group: _expectancy(group.figures),
+    ">won (90%)": lambda group: _win_rate(group.figures),
+    ">mean (90%)": lambda group: _expectancy(group.figures),
     **columns(">net: {figures.net:+.2f}"),
 }
 RESULT_SO_FAR = {
@@ -352,7 +352,7 @@ def _money_help(answer: Any) -> str:
     if result.money_difference is None or result.money_interval is None:
         return ""
     low, high = result.money_interval
-    return f"In money: {result.money_difference:+,.2f} {answer.currency} a day (90 %: {low:+,.2f} to {high:+,.2f})."
+    return f"In money: {result.money_difference:+,.2f} {answer.currency} a day (90%: {low:+,.2f} to {high:+,.2f})."
 
 
 def _arms(answer: Any) -> tuple[WithUnit, ...]:
@@ -1187,7 +1187,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
                 **columns("revision: {label} | >trades: {row.trades} | >days: {row.days}"),
                 ">mean": lambda each: with_unit(each.row.mean, each.unit),
                 **columns(">net: {row.mean_pnl:+,.2f} | >gross $: {row.mean_pnl_usd:+,.2f} | >won: {row.win_rate:.0%}"),
-                ">difference (90 %)": lambda each: with_unit(each.row.difference, each.unit, each.row.interval),
+                ">difference (90%)": lambda each: with_unit(each.row.difference, each.unit, each.row.interval),
             },
             name="revisions",
         ),

@@ -141,7 +141,7 @@ def fold(text: str) -> str:
 
     >>> fold("I DON'T trade  alts!") == fold("i dont trade alts")
     True
-    >>> fold("Risk 1.5 %") == fold("risk 15%"), fold("mean-reversion") == fold("Mean reversion.")
+    >>> fold("Risk 1.5%") == fold("risk 15%"), fold("mean-reversion") == fold("Mean reversion.")
     (False, True)
     """
     line = " ".join(normalize("NFKC", text).casefold().split())

@@ -87,10 +87,10 @@ class KnownOutcomes:
         """How often R is unknown among losers and among winners.
 
         >>> KnownOutcomes(won=20, lost=20, known_won=19, known_lost=14).in_words
-        'R is unknown for 30 % of losing trades and 5 % of winning ones'
+        'R is unknown for 30% of losing trades and 5% of winning ones'
         """
         lost, won = (
-            f"{100.0 * (n - known) / n:.0f} %" if n else "none"
+            f"{100.0 * (n - known) / n:.0f}%" if n else "none"
             for n, known in ((self.lost, self.known_lost), (self.won, self.known_won))
         )
         return f"R is unknown for {lost} of losing trades and {won} of winning ones"

@@ -1,4 +1,4 @@
-"""Fast quantiles of the Beta distribution and of Student's t at 5 % and 95 %, for intervals of rates and means."""
+"""Fast quantiles of the Beta distribution and of Student's t at 5% and 95%, for intervals of rates and means."""
 
 import math
 from functools import lru_cache
@@ -17,7 +17,7 @@ VANISHED = 30.0
 
 
 def jeffreys(rate: float, n: float) -> tuple[float, float]:
-    """The 90 % interval of a win rate from n trades: quantiles of Beta(½ + p·n, ½ + (1 − p)·n) (Jeffreys 1946).
+    """The 90% interval of a win rate from n trades: quantiles of Beta(½ + p·n, ½ + (1 − p)·n) (Jeffreys 1946).
 
     The interval always contains the rate itself, so it ends at 1 if all trades won (Brown, Cai & DasGupta 2001).
 
@@ -31,7 +31,7 @@ def jeffreys(rate: float, n: float) -> tuple[float, float]:
 
 
 def beta_05(alpha: float, beta: float) -> float:
-    """The 5 % quantile of Beta(α, β), exact to 1e-10 and a hundred times faster than `beta_quantile`.
+    """The 5% quantile of Beta(α, β), exact to 1e-10 and a hundred times faster than `beta_quantile`.
 
     Halley's method from a first guess (Numerical Recipes §6.14); bisection if it does not converge.
 
@@ -73,7 +73,7 @@ def _mass(x: float, alpha: float, beta: float) -> float | None:
 
 
 def _first_guess(alpha: float, beta: float) -> float:
-    """An approximate 5 % quantile (Abramowitz & Stegun 26.5.22 if both parameters are at least 1)."""
+    """An approximate 5% quantile (Abramowitz & Stegun 26.5.22 if both parameters are at least 1)."""
     if alpha < 1.0 or beta < 1.0:
         low = math.exp(alpha * math.log(alpha / (alpha + beta))) / alpha
         both = low + math.exp(beta * math.log(beta / (alpha + beta))) / beta
@@ -88,7 +88,7 @@ def _first_guess(alpha: float, beta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_95(freedom: int) -> float:
-    """The 95 % quantile of Student's t, exact to 1e-10; from 100 degrees of freedom on by Abramowitz & Stegun 26.7.5.
+    """The 95% quantile of Student's t, exact to 1e-10; from 100 degrees of freedom on by Abramowitz & Stegun 26.7.5.
 
     >>> round(t_95(1), 4), round(t_95(29), 4), round(t_95(364), 4)
     (6.3138, 1.6991, 1.6491)

@@ -112,7 +112,7 @@ class PositionSize:
     deviation: float | None
     """The standard deviation of the expected outcome."""
     cautious_mean: float | None
-    """μ: the true mean is above this with a probability of 85 %, or more if several strategies were tried."""
+    """μ: the true mean is above this with a probability of 85%, or more if several strategies were tried."""
     mean_square: float
     """E[R²], including one loss that has not happened yet."""
     risk_appetite: float

@@ -70,7 +70,7 @@ class RegimeReading:
 def classify_regime(bars: Sequence[Bar], *, preset: Preset | None = None, window: int = WINDOW) -> RegimeReading:
     """The trend and volatility of the last `window` bars (of all, where there are fewer), oldest first.
 
-    `seed`, for 5-minute bars: a trend when last/first − 1 of the closes is beyond ±0.5 %; `hivol` when σ ≥ 0.4 %.
+    `seed`, for 5-minute bars: a trend when last/first − 1 of the closes is beyond ±0.5%; `hivol` when σ ≥ 0.4%.
     `scaled`, for any other interval: a trend when |log(last/first)| > σ√n; `hivol` when σ ≥ 1.25 × its trailing median.
 
     n is the number of log returns between the closes of the window, one less than its bars. σ is their population
@@ -144,7 +144,7 @@ def atr(bars: Sequence[Bar], *, n: int = 14) -> float | None:
     """Average true range in price units, by Wilder's smoothing; None below n bars or on a price that is not finite.
 
     It starts as the mean of the first n true ranges. Each further true range moves it by 1/n of the difference. So it
-    depends a little on the first bar: a bar 100 bars back has a weight below 0.1 %.
+    depends a little on the first bar: a bar 100 bars back has a weight below 0.1%.
 
     >>> from datetime import UTC, timedelta
     >>> start = datetime(2026, 6, 1, tzinfo=UTC)
@@ -234,7 +234,7 @@ def _all_positive(bars: Sequence[Bar]) -> bool:
     return all(0 < price < math.inf for bar in bars for price in bar.prices)
 
 
-# Prices are decimals and doubles are not: 99.5 / 100 − 1 is slightly beyond −0.5 %. A value within rounding of a
+# Prices are decimals and doubles are not: 99.5 / 100 − 1 is slightly beyond −0.5%. A value within rounding of a
 # threshold counts as equal to it, so that results agree with a calculation on paper.
 def _exceeds(value: float, threshold: float) -> bool:
     return value > threshold * (1 + ROUNDING)

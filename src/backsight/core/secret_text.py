@@ -94,7 +94,7 @@ _AROUND = " \t\"'`[](){}<>*_"
 def secret_in(text: str) -> tuple[str, int] | None:
     """What a text seems to contain, and the line; None if it contains no secret.
 
-    >>> secret_in("the cap is 2 %"), secret_in("first\\nBINANCE_API_KEY=a1b2c3d4e5f6a7b8")
+    >>> secret_in("the cap is 2%"), secret_in("first\\nBINANCE_API_KEY=a1b2c3d4e5f6a7b8")
     (None, ('a key', 2))
     """
     first = next(_secrets_in(text), None)
@@ -238,7 +238,7 @@ def _is_sentence(words: Collection[str]) -> bool:
 def refuse_secrets(text: str, *, field: str = "text") -> None:
     """Raise Refused if a text contains a string that looks like a secret.
 
-    >>> refuse_secrets("the cap is 2 %")
+    >>> refuse_secrets("the cap is 2%")
     >>> refuse_secrets("api_key = 3f9a8b7c6d5e4f3a")
     Traceback (most recent call last):
     ...

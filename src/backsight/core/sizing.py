@@ -1,4 +1,4 @@
-"""Position sizing: a quarter of Kelly on a mean outcome in R that the true mean exceeds with 85 % probability.
+"""Position sizing: a quarter of Kelly on a mean outcome in R that the true mean exceeds with 85% probability.
 
 The expected outcome is the strategy's mean, shrunk by ten sceptical trades at 0R, plus one effect for each category of
 the query. The effects are estimated together on all trades of the strategy, so that two categories with the same

@@ -60,7 +60,7 @@ class AnalysisTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A value and its 90 % interval; None where there is none."""
+    """A value and its 90% interval; None where there is none."""
 
     value: float | None
     interval: Bounds | None = None
@@ -79,7 +79,7 @@ class ArmResult:
     differences: Mapping[Metric, Measure]
     """Metrics less those of the recorded sizes, on the same resampled days; empty for the baseline and for draws."""
     sharpe_difference: Measure | None
-    """The difference of the yearly Sharpe ratio; its interval holds together with those of all other arms (95 %)."""
+    """The difference of the yearly Sharpe ratio; its interval holds together with those of all other arms (95%)."""
     call: Call | None
     """None for the baseline, for draws, and where there is too little to say."""
     probabilistic_sharpe: float | None
@@ -103,7 +103,7 @@ class LabAnalysis:
     verdict: str
     overfitting_probability: float | None
     with_and_without: Measure | None
-    """The Sharpe ratio of the agent with memory less that without, if both were asked; the interval is 95 %."""
+    """The Sharpe ratio of the agent with memory less that without, if both were asked; the interval is 95%."""
     change_at: datetime | None
     change_is_planted: bool
     validation_start: datetime

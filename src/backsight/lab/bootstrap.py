@@ -100,7 +100,7 @@ class SharpeComparison:
 
 
 def compare_sharpe(arms: Floats, baseline: Floats, days: Integers) -> SharpeComparison:
-    """Compare each row of returns with the baseline; all intervals hold together with a probability of 95 %."""
+    """Compare each row of returns with the baseline; all intervals hold together with a probability of 95%."""
     difference = sharpe(arms) - float(sharpe(baseline))
     error = difference_error(arms, baseline[None, :])
     usable = np.isfinite(error) & (error > 0.0)

@@ -78,7 +78,7 @@ def _day(at: datetime) -> int:
 def daily_results(shares: Floats, times: TradeTimes) -> DailyResults:
     """The results of rows of shares: one row an arm or a draw, one column a trade.
 
-    Two trades, of which the first wins 2R at 10 % of equity and the second loses 1R at 50 %:
+    Two trades, of which the first wins 2R at 10% of equity and the second loses 1R at 50%:
 
     >>> day = np.array([0, 1])
     >>> times = TradeTimes(outcome_r=np.array([2.0, -1.0]), day=day, days=2, first_day=datetime(2026, 1, 1, tzinfo=UTC),

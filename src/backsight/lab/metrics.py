@@ -40,7 +40,7 @@ MEANINGS: Mapping[Metric, str] = {
     "calmar": "yearly growth over the largest drawdown",
     "max_drawdown": "largest fall from a peak, as a share of it",
     "drawdown_days": "longest time below a peak, in days",
-    "tail_loss": "mean loss on the worst 5 % of days",
+    "tail_loss": "mean loss on the worst 5% of days",
     "rolling_sharpe": "median Sharpe ratio of 30 days in a row",
     "worst_rolling_sharpe": "the Sharpe ratio that one in ten spells of 30 days falls below",
 }

@@ -76,10 +76,10 @@ ODDS: Mapping[Truth, Callable[[OddsInputs], TradeOdds]] = {
     "revenge_trading": _revenge_trading,
 }
 MEANINGS: Mapping[Truth, str] = {
-    "edge_by_regime": "70 % winners in one regime of four, 50 % elsewhere",
-    "edge_that_dies": "65 % winners in the first three quarters of the trades, then 45 %",
-    "no_edge": "50 % winners, whatever the context",
-    "revenge_trading": "60 % winners, but after a loss 40 %, in haste and at twice the size",
+    "edge_by_regime": "70% winners in one regime of four, 50% elsewhere",
+    "edge_that_dies": "65% winners in the first three quarters of the trades, then 45%",
+    "no_edge": "50% winners, whatever the context",
+    "revenge_trading": "60% winners, but after a loss 40%, in haste and at twice the size",
 }
 
 
@@ -100,7 +100,7 @@ def planted_trades(truth: Truth, *, trades: int = 500, seed: int = 1) -> LabTrad
 
     >>> planted = planted_trades("no_edge", trades=4, seed=1)
     >>> [trade.outcome_r for trade in planted.trades], planted.notes
-    ([-1.0, -1.0, -1.0, -1.0], ('Planted: 50 % winners, whatever the context.',))
+    ([-1.0, -1.0, -1.0, -1.0], ('Planted: 50% winners, whatever the context.',))
     """
     if trades < 1:
         raise Invalid(f"{trades} trades; give 1 or more", field="trades")

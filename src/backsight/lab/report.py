@@ -79,14 +79,14 @@ def _blocks(report: LabReport) -> Iterator[Block]:
     yield Paragraph(_legend(report))
     if analysis.with_and_without is not None:
         yield Paragraph(
-            "The agent with memory less the agent without, in the yearly Sharpe ratio (95 % interval): "
+            "The agent with memory less the agent without, in the yearly Sharpe ratio (95% interval): "
             f"{cell(analysis.with_and_without, 'sharpe')}."
         )
     yield from _plots(report)
     yield Heading("Every metric")
     yield _metrics_table(analysis.arms, differences=False)
     yield Paragraph(
-        f"90 % intervals in brackets, from {RESAMPLES:,} resamples of blocks of days; of `random_skip`, the range of "
+        f"90% intervals in brackets, from {RESAMPLES:,} resamples of blocks of days; of `random_skip`, the range of "
         f"nine tenths of {DRAWS:,} draws. " + "; ".join(f"{_words(name)}: {MEANINGS[name]}" for name in METRICS) + "."
     )
     yield Heading("Differences to the recorded sizes")
@@ -105,7 +105,7 @@ def _blocks(report: LabReport) -> Iterator[Block]:
 def summary_table(analysis: LabAnalysis) -> GridTable:
     """One row an arm: what it is called, and the figures that the call rests on."""
     header = (
-        "arm", "verdict", "Sharpe", "difference (95 %, all arms)", "Calmar", "max. drawdown", "final equity",
+        "arm", "verdict", "Sharpe", "difference (95%, all arms)", "Calmar", "max. drawdown", "final equity",
         "deflated Sharpe", "place in null", "trades taken",
     )  # fmt: skip
     return GridTable(header, tuple(_summary_row(arm) for arm in analysis.arms))

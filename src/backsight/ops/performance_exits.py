@@ -14,7 +14,7 @@ from backsight.services.deployments import resolve_scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedExits:
-    """Mean outcomes in R with 90 % intervals: as trades were closed, and with a plain stop and target."""
+    """Mean outcomes in R with 90% intervals: as trades were closed, and with a plain stop and target."""
 
     stop_r: float
     target_r: float

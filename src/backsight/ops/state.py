@@ -138,7 +138,7 @@ def get_behavioral_analysis(
 ) -> BehavioralAnalysis:
     """Get the agent's habits: holding times, timing, sizes after wins and losses, and whether results drift.
 
-    Versions of a strategy are pooled; modes are not. Each habit has its 90 % interval, and a sentence only where chance
+    Versions of a strategy are pooled; modes are not. Each habit has its 90% interval, and a sentence only where chance
     seldom makes so much. A disposition effect above 0 means that losers are held longer than winners.
     """
     with ctx.reading() as connection:

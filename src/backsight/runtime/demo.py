@@ -34,11 +34,11 @@ MANUAL = """# Trading manual
 
 ## R1_RISK_PER_TRADE
 
-Risk at most 1.5 % of equity on a trade, measured to the stop.
+Risk at most 1.5% of equity on a trade, measured to the stop.
 
 ## R2_DAILY_LOSS
 
-1. Stop opening trades for the day after a loss of 3 % of the day-start equity.
+1. Stop opening trades for the day after a loss of 3% of the day-start equity.
 2. Two stops in a row on XAUUSD: half size until the next winner.
 
 ## R3_NEWS
@@ -50,7 +50,7 @@ Risk at most 1.5 % of equity on a trade, measured to the stop.
 """
 JOURNAL = """# 2025-01-03
 
-Set the account up with 100,000 dollars, and the strategy with a risk of 1 % a trade. XAUUSD rests from Friday 22:00 to
+Set the account up with 100,000 dollars, and the strategy with a risk of 1% a trade. XAUUSD rests from Friday 22:00 to
 Sunday 22:00 UTC: a stop does not protect over the weekend.
 """
 DOCUMENTS: Mapping[str, str] = {"SOUL.md": SOUL, "TRADING_MANUAL.md": MANUAL, "journal/2025-01-03.md": JOURNAL}

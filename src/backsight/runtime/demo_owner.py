@@ -6,9 +6,9 @@ from backsight.memory import Memory
 from backsight.runtime.load import example
 
 FACTS = (
-    ("I risk at most 1.5 % of equity on a trade.", "risk"),
+    ("I risk at most 1.5% of equity on a trade.", "risk"),
     ("I trade gold only, no stocks and no coins.", "symbols"),
-    ("I want to double the account in two years without a drawdown above 15 %.", "goal"),
+    ("I want to double the account in two years without a drawdown above 15%.", "goal"),
 )
 OBSERVED = ("Asks about single losing trades more often than about the month.", "habits")
 

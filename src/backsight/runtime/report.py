@@ -77,7 +77,7 @@ def _won(trades: Sequence[Trade]) -> str:
         return ""
     won = sum(trade.won for trade in trades)
     low, high = rate_bounds(won, len(trades))
-    return f", {won} won ({won / len(trades):.0%}, 90 % interval {low:.0%} to {high:.0%})"
+    return f", {won} won ({won / len(trades):.0%}, 90% interval {low:.0%} to {high:.0%})"
 
 
 def _section(heading: str, lines: Sequence[str]) -> str:

@@ -53,7 +53,7 @@ ENTRY_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefOutcome:
-    """The mean outcome in one unit over all evidence of a belief, with its 90 % confidence interval by days."""
+    """The mean outcome in one unit over all evidence of a belief, with its 90% confidence interval by days."""
 
     unit: OutcomeUnit
     n: int
@@ -72,7 +72,7 @@ class BeliefView:
     belief: Belief
     posterior: Posterior
     win_rate_low: float
-    """With `win_rate_high`: the 90 % credible interval of the win rate, by days and blocks of days."""
+    """With `win_rate_high`: the 90% credible interval of the win rate, by days and blocks of days."""
     win_rate_high: float
     without_founding: Posterior
     """The posterior from the evidence after induction, since founding evidence does not test the belief."""

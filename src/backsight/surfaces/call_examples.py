@@ -37,7 +37,7 @@ VALUES: Mapping[str, Any] = {
     "equity": 100_000.0,
     "exit": 2670.0,
     "exit_price": 2670.0,
-    "fact": "I never risk more than 1 % a trade.",
+    "fact": "I never risk more than 1% a trade.",
     "fact_id": _ID,
     "fields": [{"name": "view", "type": "text"}],
     "followed": True,

@@ -28,7 +28,7 @@ from backsight.testing.reflection import a_pattern, a_request
 CHOP = a_pattern()
 REQUEST = a_request(CHOP)
 GOOD = ProposedBullet(slot="regime_fit", text="Trade chop_hivol small: -0.70R over 67 trades", cites=(CHOP.key,))
-INVENTED = ProposedBullet(slot="regime_fit", text="chop_hivol loses 99 % of the time", cites=(CHOP.key,))
+INVENTED = ProposedBullet(slot="regime_fit", text="chop_hivol loses 99% of the time", cites=(CHOP.key,))
 KEY = "sk-very-secret"
 
 

@@ -14,7 +14,7 @@ from backsight.core.documents.document import (
 )
 from backsight.testing import T0
 
-LINES = st.lists(st.sampled_from(["# Risk", "Never above 2 %.", "", "Wait an hour.", "# Entries"]), max_size=12)
+LINES = st.lists(st.sampled_from(["# Risk", "Never above 2%.", "", "Wait an hour.", "# Entries"]), max_size=12)
 
 
 def chunks(text: str) -> list[IndexedChunk]:
@@ -32,12 +32,12 @@ def test_what_is_removed_and_added_makes_the_new_version(before: list[str], afte
 
 
 def test_an_unchanged_document_has_no_changes() -> None:
-    changes = compare_chunks(chunks("# Risk\nNever above 2 %."), chunks("# Risk\nNever above 2 %."))
+    changes = compare_chunks(chunks("# Risk\nNever above 2%."), chunks("# Risk\nNever above 2%."))
     assert (changes.removed, changes.added) == ((), ())
 
 
 def test_numbers_go_on_after_the_last_one() -> None:
-    text = "# Risk\n" + "Never above 2 %. " * 400 + "\n# Entries\n" + "Wait an hour. " * 400
+    text = "# Risk\n" + "Never above 2%. " * 400 + "\n# Entries\n" + "Wait an hour. " * 400
     numbers = [chunk.number for chunk in assign_numbers(chunks(text), 41, at=T0)]
     assert numbers == list(range(42, 42 + len(numbers)))
     assert len(numbers) > 1

@@ -133,7 +133,7 @@ def hits(test: Callable[[Sequence[Episode]], bool], make: Callable[[random.Rando
 
 
 def test_a_trend_that_wins_three_of_ten_and_earns_money_is_not_refuted() -> None:
-    """30 % winners at +5R and −1R are +.8R a trade: "works in a trend" is true."""
+    """30% winners at +5R and −1R are +.8R a trade: "works in a trend" is true."""
     works, wins = a_belief(), a_belief(about="win_rate", proposition="Breakouts win in trends")
     knowledge = with_belief(with_belief(NOTHING, works), wins)
     learned = learn_all((three_of_ten(n, won=5.0) for n in range(160)), knowledge=knowledge)
@@ -402,7 +402,7 @@ def test_nine_of_ten_intervals_of_a_belief_hold_the_truth_in_every_shape(shape: 
 
 
 def share(count: int, of: int) -> str:
-    """A share of runs in percent, with its two-sided 95 % bounds."""
+    """A share of runs in percent, with its two-sided 95% bounds."""
     low, high = rate_bounds(count, of, confidence=0.975)
     return f"{count / of:.1%} ({low:.1%} to {high:.1%})"
 

@@ -58,7 +58,7 @@ INDEPENDENT: dict[str, tuple[Path, float]] = {
     "normal": (independent(lambda rng: rng.gauss(0, 1)), 1.0),
     "Student t3": (independent(student_3), math.sqrt(3)),
     "2R or -1R, fair": (independent(lambda rng: 2.0 if rng.random() < 1 / 3 else -1.0), math.sqrt(2)),
-    "5 % winners of 20R": (
+    "5% winners of 20R": (
         independent(lambda rng: 20.0 if rng.random() < 0.05 else -1.0),
         21 * math.sqrt(0.05 * 0.95),
     ),
@@ -313,7 +313,7 @@ def recommended(trades: Sequence[tuple[datetime, float]], detector: Detector) ->
 
 
 def bounds(count: int, of: int) -> str:
-    """A share of runs in percent, with its two-sided 95 % bounds."""
+    """A share of runs in percent, with its two-sided 95% bounds."""
     low, high = rate_bounds(count, of, confidence=0.975)
     return f"{count / of:.1%} ({low:.1%} to {high:.1%})"
 
@@ -409,7 +409,7 @@ def largest_falls(z: Floats, allowance: float) -> Floats:
 def test_the_most_that_a_sum_could_find_of_a_dead_edge(known: bool, low: float, high: float) -> None:
     """An oracle that is told that days are independent, with the best allowance and the exact threshold.
 
-    A fall may alarm in 2.5 % of 1,000 values, as may a rise: together 5 %.
+    A fall may alarm in 2.5% of 1,000 values, as may a rise: together 5%.
     """
     rng, found = np.random.default_rng(1), list[float]()
     steady = standardised_days(large_winner_days(rng, 0.35, 1000), known=known)
@@ -419,7 +419,7 @@ def test_the_most_that_a_sum_could_find_of_a_dead_edge(known: bool, low: float, 
         threshold = float(np.quantile(largest_falls(steady, allowance)[:, -1], 0.975))
         sums = largest_falls(falls, allowance)
         found.append(float(np.mean((sums[:, -1] > threshold) & (sums[:, 199] <= threshold))))
-    print(f"oracle, edge {'known' if known else 'learned'}, 5 % in 1,000 values: {max(found):.2f}")  # noqa: T201
+    print(f"oracle, edge {'known' if known else 'learned'}, 5% in 1,000 values: {max(found):.2f}")  # noqa: T201
     assert low <= max(found) <= high
 
 

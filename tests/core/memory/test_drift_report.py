@@ -29,7 +29,7 @@ def test_a_fall_is_reported_with_its_means_its_beginning_and_its_detector() -> N
 def test_sizes_are_never_degrading() -> None:
     drift = drift_report("size", watched(*[0.02] * 60, *[0.01] * 8), now=T0 + timedelta(days=200))
     assert (drift.turn, drift.degrading) == ("down", False)
-    assert drift.message.startswith("Size fell from 2 % of equity to 1 % of equity")
+    assert drift.message.startswith("Size fell from 2% of equity to 1% of equity")
 
 
 @pytest.mark.parametrize(("series", "size"), [("R", "1.08R"), ("vol", "1.08 daily ATR"), ("pct", "108.")])

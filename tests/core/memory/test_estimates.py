@@ -30,7 +30,7 @@ def an_unrelated_ratio(rng: random.Random, *, spread: float, share: float, follo
 
 
 def false_share(runs: int, estimate: Callable[[random.Random], Estimate]) -> tuple[float, float]:
-    """95 % bounds of the share of runs in which chance makes a habit at the level .1."""
+    """95% bounds of the share of runs in which chance makes a habit at the level .1."""
     estimates = [estimate(random.Random(f"estimate {seed}")) for seed in range(runs)]
     false = sum(each.p_value is not None and each.p_value < 0.1 for each in estimates)
     return rate_bounds(false, runs, confidence=0.975)

@@ -73,7 +73,7 @@ def habits_said(habits: Sequence[Habits]) -> set[str]:
 
 
 def shares(name: str, runs: int, trades: int, planted: Planted) -> dict[str, tuple[float, float, float]]:
-    """The share of lives in which each habit is said, with its 95 % bounds."""
+    """The share of lives in which each habit is said, with its 95% bounds."""
     counts = Counter(each for seed in range(runs) for each in habits_said(habits_of(name, seed, trades, planted)))
     return {habit: (counts[habit] / runs, *rate_bounds(counts[habit], runs, confidence=0.975)) for habit in LOOKED_FOR}
 
@@ -84,7 +84,7 @@ def printed(title: str, result: dict[str, tuple[float, float, float]]) -> str:
 
 
 def test_a_trader_without_habits_is_seldom_told_of_any() -> None:
-    for low in (low for _, low, _ in shares("8 % winners of 12R", 40, 225, unbiased).values()):
+    for low in (low for _, low, _ in shares("8% winners of 12R", 40, 225, unbiased).values()):
         assert low <= 0.10
 
 
@@ -114,7 +114,7 @@ def test_a_trader_without_habits_is_told_of_each_in_at_most_a_tenth_of_the_lives
 @pytest.mark.parametrize(
     ("planted", "habit", "least"), [(revenge, "loss_aversion", 0.95), (losers_held, "disposition_effect", 0.7)]
 )
-@pytest.mark.parametrize("name", ["normal", "25 % winners", "regimes in spells"])
+@pytest.mark.parametrize("name", ["normal", "25% winners", "regimes in spells"])
 def test_planted_habits_are_found_at_300_trades(
     name: str, planted: Planted, habit: str, least: float, capsys: pytest.CaptureFixture[str]
 ) -> None:

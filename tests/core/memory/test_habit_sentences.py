@@ -20,22 +20,22 @@ def known(**estimates: Estimate) -> Habits:
 
 LONGER = Estimate(value=0.85, n=75, low=0.3, high=1.6, p_value=0.02)
 CASES = [
-    ("disposition_effect", LONGER, "Losers are held 85 % longer than winners (90 %: 30 to 160 % longer than winners;"),
+    ("disposition_effect", LONGER, "Losers are held 85% longer than winners (90%: 30 to 160% longer than winners;"),
     (
         "disposition_effect",
         Estimate(value=-0.6, n=75, low=-0.8, high=-0.2, p_value=0.02),
-        "Losers are held 60 % shorter than winners (90 %: 20 to 80 % shorter than winners; 75 trades).",
+        "Losers are held 60% shorter than winners (90%: 20 to 80% shorter than winners; 75 trades).",
     ),
-    ("loss_aversion", LONGER, "After a loss, in whatever symbol, sizes are 85 % larger than after a win (90 %:"),
+    ("loss_aversion", LONGER, "After a loss, in whatever symbol, sizes are 85% larger than after a win (90%:"),
     (
         "recency_bias",
         Estimate(value=-0.4, n=70, low=-0.6, high=-0.1, p_value=0.01),
-        "Size falls with the last outcome (correlation -0.40, 90 %: -0.60 to -0.10; 70 trades).",
+        "Size falls with the last outcome (correlation -0.40, 90%: -0.60 to -0.10; 70 trades).",
     ),
     (
         "size_against_recommended",
         Estimate(value=1.5, n=40, low=1.2, high=1.8, p_value=0.001),
-        "The risk taken is 1.50 times the recommended one (90 %: 1.20 to 1.80; 40 trades).",
+        "The risk taken is 1.50 times the recommended one (90%: 1.20 to 1.80; 40 trades).",
     ),
 ]
 

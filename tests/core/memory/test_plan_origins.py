@@ -76,7 +76,7 @@ def test_the_plan_of_a_belief_says_what_trades_earn(advice: Advice, action: dict
     condition = parse_condition({"regime": "ranging"})
     content = advised_plan(a_belief(), condition, advice, outcome, deployment_id="d")
     assert content["planned_action"] == action
-    mean = "-0.50R (90 %: -0.80 to -0.20R, n=24)"
+    mean = "-0.50R (90%: -0.80 to -0.20R, n=24)"
     assert content["reasoning"] == f"Trades there earn {mean} against +0.10R elsewhere. Belief: IM loses when it ranges"
 
 

@@ -221,7 +221,7 @@ def test_an_open_question_is_worth_testing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("truth", "gain", "loss"), [(0.35, 2.5, -1.0), (0.8, 0.3, -1.0), (0.9, 0.2, -3.0)], ids=["35 %", "80 %", "90 %"]
+    ("truth", "gain", "loss"), [(0.35, 2.5, -1.0), (0.8, 0.3, -1.0), (0.9, 0.2, -3.0)], ids=["35%", "80%", "90%"]
 )
 @pytest.mark.parametrize("claims", ["above", "below"])
 @pytest.mark.slow

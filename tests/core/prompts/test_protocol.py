@@ -30,7 +30,7 @@ def test_a_long_rule_that_applies_is_pointed_out_by_its_lines() -> None:
     [
         ("1. one\n2) two\n   goes on\n10. ten\n", ["one", "two goes on", "ten"]),
         ("- entry\n  - above the range\n- exit\n", ["entry - above the range", "exit"]),
-        ("| symbol | cap |\n|---|:-:|\n| BTC | 2 % |\n| ETH | |\n", ["symbol: BTC; cap: 2 %", "symbol: ETH"]),
+        ("| symbol | cap |\n|---|:-:|\n| BTC | 2% |\n| ETH | |\n", ["symbol: BTC; cap: 2%", "symbol: ETH"]),
         ("In 2024. a year\nbegan\n", ["In 2024. a year began"]),
         ("- x " + "long " * 80 + "\n", ["x " + "long " * 79 + "long"]),
     ],

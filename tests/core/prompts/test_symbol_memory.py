@@ -87,8 +87,8 @@ def test_a_mean_in_r_says_over_how_many_trades_it_is_or_why_it_is_not_given() ->
     assert ", mean +0.21R (likely +0.03 to +0.39R) over 44 of 50 trades (R is unknown for 6), " in rate_in_words(
         a_base_rate(n=50)
     )
-    hidden = a_base_rate(outcomes=(), withheld="R is unknown for 30 % of losing trades and 5 % of winning ones")
-    assert ", no mean, since R is unknown for 30 % of losing trades and 5 % of winning ones, " in rate_in_words(hidden)
+    hidden = a_base_rate(outcomes=(), withheld="R is unknown for 30% of losing trades and 5% of winning ones")
+    assert ", no mean, since R is unknown for 30% of losing trades and 5% of winning ones, " in rate_in_words(hidden)
 
 
 def test_outlooks_keep_their_place_before_single_memories() -> None:

@@ -29,7 +29,7 @@ def proposed(text: str, *cites: str, slot: Slot = "regime_fit") -> ProposedBulle
         BULLET_TEXT,
         "Stand aside in chop_hivol: it loses 0.7R a trade over 67 trades",
         "chop_hivol brings −0.70R against +0.10R, n=67.",
-        "Only 15% won, and 12 % of the best price was kept (35 min)",
+        "Only 15% won, and 12% of the best price was kept (35 min)",
         "Stay out of chop_hivol",
     ],
 )
@@ -42,7 +42,7 @@ def test_a_bullet_with_the_evidences_numbers_is_taken(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "changes"),
     [
-        ("Avoid chop_hivol: only 15 % won", {"mean": 0.7, "interval": (0.57, 0.83)}),
+        ("Avoid chop_hivol: only 15% won", {"mean": 0.7, "interval": (0.57, 0.83)}),
         ("Trade smaller in chop_hivol", {"interval": (-0.83, 0.1)}),
         ("Favour chop_hivol", {}),
         ("Focus on chop_hivol", {"mean": 0.7, "interval": (0.57, 0.83), "rest_mean": 0.9}),

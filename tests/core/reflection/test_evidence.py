@@ -163,7 +163,7 @@ def test_no_lesson_rests_on_outcomes_of_which_one_side_is_unknown(won: bool) -> 
     asia = the(result, "entry_timing/session=asia")
     assert asia.stands_out
     assert (result.level > 0.0, result.patterns) == (True, ())
-    side = "0 % of losing trades and 100 % of winning" if won else "100 % of losing trades and 0 % of winning"
+    side = "0% of losing trades and 100% of winning" if won else "100% of losing trades and 0% of winning"
     assert result.passed_over[asia.key] == f"R is unknown for {side} ones there"
     london = result.passed_over["entry_timing/session=london"]
     assert london == f"R is unknown for {side} ones elsewhere"
@@ -180,9 +180,9 @@ def test_sizes_are_thirds_of_the_sizes_there_are() -> None:
     result = find_evidence(trades, as_of=LATER)
     sizes = {each.value: (each.n, each.label) for each in result.groups if each.slot == "sizing"}
     assert sizes == {
-        "small": (20, "sizes below 11 % of equity"),
-        "medium": (20, "sizes of 11 % to 20 % of equity"),
-        "large": (20, "sizes above 20 % of equity"),
+        "small": (20, "sizes below 11% of equity"),
+        "medium": (20, "sizes of 11% to 20% of equity"),
+        "large": (20, "sizes above 20% of equity"),
     }
 
 

@@ -54,7 +54,7 @@ def test_patterns_come_first_and_other_groups_give_the_reason() -> None:
     assert [each.missing for each in view.groups] == [
         None,
         "not tested now; the next test is at 201 closed trades",
-        "the 90 % interval of its mean includes the mean of the rest",
+        "the 90% interval of its mean includes the mean of the rest",
     ]
     assert view.missing is None
 

@@ -80,13 +80,13 @@ def is_ever_wrong(looks: Iterator[Look]) -> bool:
 
 
 def wrong(runs: int, looks: Callable[[int], Iterator[Look]]) -> tuple[float, float, float]:
-    """The share of lives in which any weekly look is wrong, with its 95 % bounds."""
+    """The share of lives in which any weekly look is wrong, with its 95% bounds."""
     count = sum(is_ever_wrong(looks(seed)) for seed in range(runs))
     return count / runs, *rate_bounds(count, runs, confidence=0.975)
 
 
 def test_watched_every_week_for_half_a_year_noise_is_seldom_taken_for_an_effect() -> None:
-    assert wrong(12, lambda seed: weekly_looks_at_noise("8 % winners of 12R", seed, YEAR // 2))[1] <= 0.05
+    assert wrong(12, lambda seed: weekly_looks_at_noise("8% winners of 12R", seed, YEAR // 2))[1] <= 0.05
 
 
 def test_losers_held_open_with_memory_are_no_success_of_memory() -> None:

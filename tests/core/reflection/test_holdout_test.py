@@ -171,11 +171,11 @@ def test_before_memory_was_ever_withheld_the_days_to_come_are_planned() -> None:
     assert planned.deviation == pytest.approx(math.sqrt(20 / 19))
     tenth, fifth = (each.days or 0 for each in planned.needed)
     assert 3.5 * fifth < tenth <= 3_650 or tenth == 0
-    assert planned.sentence.endswith("if 20 % of days are withheld.")
+    assert planned.sentence.endswith("if 20% of days are withheld.")
 
 
 def test_what_is_called_detectable_is_found_in_four_lives_of_five() -> None:
-    """At the number of days planned, looked at once: 80 %, within the noise of 150 lives."""
+    """At the number of days planned, looked at once: 80%, within the noise of 150 lives."""
     rng = random.Random(8)
     plan = analyse_holdout(lives(rng, days=100, effect=0.0)).detectable
     assert plan is not None

@@ -42,7 +42,7 @@ def a_note(*texts: str, slot: Slot = "sizing") -> LessonsNote:
 
 CHOP = a_pattern()
 BULLET_TEXT = (
-    "chop_hivol: -0.70 ± 0.13R over 67 trades on 41 days, against +0.10R elsewhere; 15 % won against 55 %"  # as shown
+    "chop_hivol: -0.70 ± 0.13R over 67 trades on 41 days, against +0.10R elsewhere; 15% won against 55%"  # as shown
 )
 
 

@@ -134,7 +134,7 @@ def first_patterns(trades: list[ClosedTrade]) -> tuple[Pattern, ...]:
     return next((each.patterns for each in searches(trades) if each.patterns), ())
 
 
-@pytest.mark.parametrize("shape", ["8 % winners of 12R", "regimes in spells"])
+@pytest.mark.parametrize("shape", ["8% winners of 12R", "regimes in spells"])
 def test_a_market_without_an_edge_seldom_writes_a_lesson(shape: str) -> None:
     assert sum(bool(first_patterns(closed_trades(noise(shape, seed, 320)))) for seed in range(3)) <= 1
 

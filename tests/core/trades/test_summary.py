@@ -12,7 +12,7 @@ def trades(*outcomes: float, unknown: float = 1.0, n: int = 0) -> list[Trade]:
 
 
 def test_a_mean_of_all_trades_has_its_number() -> None:
-    assert outcomes_in_words(trades(2.0, -1.0)) == "+0.50 ± 19.06R (n=2), mean with its 95 % interval"
+    assert outcomes_in_words(trades(2.0, -1.0)) == "+0.50 ± 19.06R (n=2), mean with its 95% interval"
 
 
 def test_a_mean_of_some_trades_says_of_how_many() -> None:
@@ -24,7 +24,7 @@ def test_no_mean_in_r_is_given_where_it_is_known_of_winners_only() -> None:
     coin = trades(*[1.0] * 20, unknown=-20.0, n=20)
     assert mean_outcomes(coin) == []
     assert outcomes_in_words(coin) == (
-        "no mean in R is given: R is unknown for 100 % of losing trades and 0 % of winning ones"
+        "no mean in R is given: R is unknown for 100% of losing trades and 0% of winning ones"
     )
 
 

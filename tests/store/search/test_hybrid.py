@@ -100,7 +100,7 @@ def searched(database: Database, text: str, scope: Scope = NOW, *, owner: str = 
 
 
 RULES: dict[str, str | None] = {
-    "cap.md": "R3_POSITION_CAP: never hold more than 2 % in BTC/USDT.",
+    "cap.md": "R3_POSITION_CAP: never hold more than 2% in BTC/USDT.",
     "stop.md": "R4_STOP: every trade has a stop; trading without one is over. See #406.",
     "cafe.md": "Notes from the café: 仓位上限 is two percent.",
     "risk.md": "Positions are small. The cap is a ceiling on risk.",
@@ -120,7 +120,7 @@ def test_a_rule_is_found_by_its_name_whole_and_in_part(database: Database) -> No
 def test_a_search_as_of_an_instant_weighs_words_as_they_were_then(database: Database) -> None:
     written(database, RULES)
     then = Scope(at=T0)
-    queries = ("cap", "R3_POSITION_CAP", "stop trade", "ceil*", '"two percent"', "the cap is 2 %", "xylophone")
+    queries = ("cap", "R3_POSITION_CAP", "stop trade", "ceil*", '"two percent"', "the cap is 2%", "xylophone")
     answers = [searched(database, query, then) for query in queries]
     for query, answer in zip(queries, answers, strict=True):
         now = searched(database, query)

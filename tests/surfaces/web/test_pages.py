@@ -301,9 +301,9 @@ def test_a_document_ends_with_its_last_line_and_an_edit_names_the_line_that_it_c
     memory: Memory, tmp_path: Path
 ) -> None:
     memory.library = Library(folder=str(tmp_path))
-    (tmp_path / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 2 %.\n")
+    (tmp_path / "TRADING_MANUAL.md").write_text("# Manual\n\nRisk 2%.\n")
     memory.reindex()
-    memory.propose_edit(path="TRADING_MANUAL.md", text="# Manual\n\nRisk 1 %.\n", reason="Less.", agent="a")
+    memory.propose_edit(path="TRADING_MANUAL.md", text="# Manual\n\nRisk 1%.\n", reason="Less.", agent="a")
     page = client_of(memory).get("/documents?path=TRADING_MANUAL.md").text
     assert re.findall(r">\s*(\d+)   ", page) == ["1", "2", "3"]
     assert "· line 1" in page

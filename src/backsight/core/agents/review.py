@@ -51,7 +51,7 @@ class DecisionTally:
     mean_r: float | None
     hit_rate: float | None
     low: float | None
-    """Of the 90 % interval of the hit rate."""
+    """Of the 90% interval of the hit rate."""
     high: float | None
 
     @property
@@ -59,15 +59,15 @@ class DecisionTally:
         if self.hit_rate is None or self.low is None or self.high is None:
             return "no decision has a result yet"
         mean = "" if self.mean_r is None else f", mean {self.mean_r:+.2f}R"
-        interval = f"90 %: {100 * self.low:.0f} to {100 * self.high:.0f} %"
-        return f"{self.won} of {self.resolved} right, {100 * self.hit_rate:.0f} % ({interval}){mean}"
+        interval = f"90%: {100 * self.low:.0f} to {100 * self.high:.0f}%"
+        return f"{self.won} of {self.resolved} right, {100 * self.hit_rate:.0f}% ({interval}){mean}"
 
 
 def tally_of(outcomes: Iterable[float]) -> DecisionTally:
     """The tally of results in R.
 
     >>> tally_of([2.0, -1.0]).sentence
-    '1 of 2 right, 50 % (90 %: 10 to 90 %), mean +0.50R'
+    '1 of 2 right, 50% (90%: 10 to 90%), mean +0.50R'
     >>> tally_of([]).sentence
     'no decision has a result yet'
     """

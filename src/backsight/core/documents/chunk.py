@@ -64,7 +64,7 @@ def lines_of(text: str) -> list[str]:
 def chunks_of(text: str, *, markdown: bool = True) -> tuple[Chunk, ...]:
     """The chunks of a document, in order and without gaps; headings, fences and tables count in Markdown only.
 
-    >>> for chunk in chunks_of("# Rules\\n\\n## Cap\\nNever above 2 %.\\n"):
+    >>> for chunk in chunks_of("# Rules\\n\\n## Cap\\nNever above 2%.\\n"):
     ...     chunk.start_line, chunk.end_line, chunk.heading
     (1, 4, ('Rules',))
     """
@@ -104,7 +104,7 @@ def _common_headings(headings: list[tuple[str, ...]]) -> tuple[str, ...]:
 def tokens_of(line: str) -> int:
     """Estimated tokens of a line.
 
-    >>> tokens_of("Never above 2 %.")
+    >>> tokens_of("Never above 2%.")
     7
     """
     return estimate(line[:COUNTED_CHARACTERS])

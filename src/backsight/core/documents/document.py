@@ -95,8 +95,8 @@ def content_hash(text: str) -> str:
 def embedded_text(heading: Iterable[str], text: str) -> str:
     """The text that is embedded for a chunk or for one of its passages: the headings, then the text.
 
-    >>> embedded_text(("Manual", "Risk"), "Never above 2 %.")
-    'Manual > Risk\\nNever above 2 %.'
+    >>> embedded_text(("Manual", "Risk"), "Never above 2%.")
+    'Manual > Risk\\nNever above 2%.'
     """
     above = " > ".join(heading)
     return f"{above}\n{text}" if above else text

@@ -27,8 +27,8 @@ _SENTENCE = re.compile(r".+?(?:[.!?;]\s+|[。！？；]|\Z)", re.DOTALL)
 def passages_of(text: str) -> list[str]:
     """The passages of a chunk, in order.
 
-    >>> passages_of("# Risk\\n\\nNever above 2 %.\\n")
-    ['# Risk\\n\\nNever above 2 %.\\n']
+    >>> passages_of("# Risk\\n\\nNever above 2%.\\n")
+    ['# Risk\\n\\nNever above 2%.\\n']
     >>> [len(passage) for passage in passages_of(f"# Risk\\n\\n{'Stop. ' * 80}\\n\\n{'Exit. ' * 180}\\n")]
     [490, 600, 481]
     """

@@ -46,10 +46,10 @@ class Rule:
 def rules_in(path: str, text: str) -> tuple[Rule, ...]:
     """The rules of a document, in order: see `rule_spans`.
 
-    >>> manual = "# Rules\\n\\n## R3_CAP\\nNever above 2 %\\nof equity.\\n\\n- BTC: no Sundays\\n- stop first\\n"
+    >>> manual = "# Rules\\n\\n## R3_CAP\\nNever above 2%\\nof equity.\\n\\n- BTC: no Sundays\\n- stop first\\n"
     >>> for rule in rules_in("M.md", manual):
     ...     rule.place, rule.heading[-1], rule.text
-    ('M.md:4-5', 'R3_CAP', 'Never above 2 % of equity.')
+    ('M.md:4-5', 'R3_CAP', 'Never above 2% of equity.')
     ('M.md:7', 'R3_CAP', 'BTC: no Sundays')
     ('M.md:8', 'R3_CAP', 'stop first')
     """
@@ -196,8 +196,8 @@ def _indent(line: str) -> int:
 def _table_rows(lines: Sequence[tuple[int, str]]) -> list[tuple[int, list[str]]]:
     """The rows of a table, each cell with the name of its column; empty if the lines are no table with a heading.
 
-    >>> _table_rows([(1, "| symbol | cap |"), (2, "|---|---|"), (3, "| BTC | 2 % |")])
-    [(3, ['symbol: BTC; cap: 2 %'])]
+    >>> _table_rows([(1, "| symbol | cap |"), (2, "|---|---|"), (3, "| BTC | 2% |")])
+    [(3, ['symbol: BTC; cap: 2%'])]
     """
     if len(lines) < 3 or not TABLE_RULE.fullmatch(lines[1][1].strip()):
         return []

@@ -36,7 +36,7 @@ def answering_section(
 
     `heading` is what all sections of the chunk share, and `weights` are the words of the query.
 
-    >>> rules = "# Rules\\n\\n## Cap\\nNever above 2 %.\\n\\n## Stops\\nStop first.\\n"
+    >>> rules = "# Rules\\n\\n## Cap\\nNever above 2%.\\n\\n## Stops\\nStop first.\\n"
     >>> section = answering_section(rules, ("Rules",), {Term(words=("stops",)): 1.0}, source="manual")
     >>> section.first, section.text, section.heading
     (5, '## Stops\\nStop first.\\n', ('Rules', 'Stops'))

@@ -42,7 +42,7 @@ SkipReason = Literal[
 INITIAL_FILES: Mapping[str, str] = {
     "SOUL.md": "# Soul\n\nWho this agent is, what it wants, and what it never does.\n",
     "TRADING_MANUAL.md": "# Trading manual\n\nRules that always apply, a heading each.\n\n"
-    "## R1_RISK_PER_TRADE\n\nRisk at most 1 % of equity on a trade.\n",
+    "## R1_RISK_PER_TRADE\n\nRisk at most 1% of equity on a trade.\n",
     "journal/README.md": "# Journal\n\nOne file a day; entries are added at the end.\n",
     "memory/learnings.md": "# Learnings\n",
     "memory/notes.md": "# Notes\n",

@@ -57,12 +57,12 @@ def decide(writing: Writing, status: Literal["approved", "rejected"], *, reason:
 def diff_of(before: str, after: str, path: str) -> str:
     """Unified diff of two texts.
 
-    >>> print(diff_of("cap 2 %\\n", "cap 1 %\\n", "TRADING_MANUAL.md"), end="")
+    >>> print(diff_of("cap 2%\\n", "cap 1%\\n", "TRADING_MANUAL.md"), end="")
     --- a/TRADING_MANUAL.md
     +++ b/TRADING_MANUAL.md
     @@ -1 +1 @@
-    -cap 2 %
-    +cap 1 %
+    -cap 2%
+    +cap 1%
     """
     lines = unified_diff(before.splitlines(True), after.splitlines(True), f"a/{path}", f"b/{path}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

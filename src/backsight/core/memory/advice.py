@@ -33,7 +33,7 @@ class DomainOutcome:
     """The number of trades whose outcome is known in the unit."""
     mean: float
     interval: tuple[float, float] | None
-    """The 90 % confidence interval of the mean, clustered by day; None if all trades closed on one day."""
+    """The 90% confidence interval of the mean, clustered by day; None if all trades closed on one day."""
     elsewhere: float | None
     """The mean outcome of the strategy's other trades; None if there are none."""
     unknown: int = 0
@@ -53,7 +53,7 @@ class SizeRange:
 def advise(outcome: DomainOutcome, sizes: SizeRange | None) -> Advice | None:
     """Whether to trade less or more in a domain; None if the outcomes do not support either.
 
-    Less needs a 90 % interval of the mean outcome below 0, and no context of the domain in which `position_size` would
+    Less needs a 90% interval of the mean outcome below 0, and no context of the domain in which `position_size` would
     risk anything. More needs an interval above 0 and above the mean elsewhere, and no context without a size. Without
     sizes there is no advice.
 
@@ -86,7 +86,7 @@ def objection(outcome: DomainOutcome, sizes: SizeRange | None) -> str | None:
 
     >>> even = DomainOutcome(unit="R", n=60, mean=-0.1, interval=(-0.4, 0.2), elsewhere=0.1)
     >>> objection(even, SizeRange(smallest=0.0, largest=0.0))
-    'the mean outcome there is -0.10R (90 %: -0.40 to +0.20R, n=60), neither surely below 0 nor surely the better'
+    'the mean outcome there is -0.10R (90%: -0.40 to +0.20R, n=60), neither surely below 0 nor surely the better'
     """
     direction = direction_of(outcome)
     if outcome.biased is not None:
@@ -114,7 +114,7 @@ def outcome_text(
     `unknown` is the number of further trades whose outcome is not known in the unit.
 
     >>> outcome_text(0.8, (0.2, 1.4), unit="R", n=40), outcome_text(-0.0123, None, unit="pct")
-    ('+0.80R (90 %: +0.20 to +1.40R, n=40)', '-1.23%')
+    ('+0.80R (90%: +0.20 to +1.40R, n=40)', '-1.23%')
     >>> outcome_text(0.8, None, unit="R", n=40, unknown=12)
     '+0.80R (n=40 of 52, R is unknown for 12)'
     """
@@ -122,7 +122,7 @@ def outcome_text(
     doubt = []
     if interval is not None:
         low, high = (signed(scale * end, 2) for end in interval)
-        doubt.append(f"90 %: {low} to {high}{suffix}")
+        doubt.append(f"90%: {low} to {high}{suffix}")
     if n is not None and unknown:
         doubt.append(f"n={n} of {n + unknown}, {unknown_outcomes(unknown, unit)}")
     elif n is not None:

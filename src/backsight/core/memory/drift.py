@@ -42,7 +42,7 @@ MEMORY = 0.8
 """Weight of the autocovariance of days that are one day farther apart."""
 EXTRAPOLATION = 6.0
 """From the weighted sum of autocovariances to their whole sum: exact where days resemble each other for about four
-weeks, autocorrelations falling by 4 % a day, and more than enough where they do so for a shorter time."""
+weeks, autocorrelations falling by 4% a day, and more than enough where they do so for a shorter time."""
 CONFIRMED = 0.001
 """An alarm needs a difference of the means before and after with a one-sided p-value below this."""
 ENOUGH_DAYS = 180
@@ -77,7 +77,7 @@ CHARTS: Mapping[Speed, Chart] = {
     "fast": Chart(allowance=0.5, threshold=10.0),
     "slow": Chart(allowance=0.2, threshold=19.5),
 }
-"""Together at most 5 % of 1,000 stationary values raise any alarm."""
+"""Together at most 5% of 1,000 stationary values raise any alarm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,7 +393,7 @@ def settle(detector: Detector, *, now: datetime) -> DriftUpdate:
 def standardised(value: float, past: Moments) -> float:
     """z: (value − mean) / deviation of all values before it, clipped at ±2.5.
 
-    The deviation is at least 1 % of the mean, so that a rounding difference in constant sizes raises no alarm.
+    The deviation is at least 1% of the mean, so that a rounding difference in constant sizes raises no alarm.
 
     >>> from backsight.core.statistics import moments_of
     >>> [standardised(value, moments_of([1.0, 2.0, 3.0])) for value in (2.5, 9.0)]
@@ -407,7 +407,7 @@ def standardised(value: float, past: Moments) -> float:
 
 
 def least_deviation(past: Moments) -> float:
-    """The standard deviation of values, at least 1 % of their mean."""
+    """The standard deviation of values, at least 1% of their mean."""
     return max(past.deviation or 0.0, LEAST_DEVIATION * abs(past.mean))
 
 

@@ -85,11 +85,11 @@ def amount_of(series: str, value: float) -> str:
     """A value of a series with its unit.
 
     >>> amount_of("R", -0.25), amount_of("pct", 0.0123), amount_of("vol", 0.5), amount_of("size", 0.025)
-    ('-0.25R', '+1.23%', '+0.50 daily ATR', '2.5 % of equity')
+    ('-0.25R', '+1.23%', '+0.50 daily ATR', '2.5% of equity')
     """
     match series:
         case "size":
-            return f"{PERCENT * value:.2g} % of equity"
+            return f"{PERCENT * value:.2g}% of equity"
         case "pct":
             return f"{signed(PERCENT * value, 2)}{unit_suffix('pct')}"
         case "vol":

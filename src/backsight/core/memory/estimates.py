@@ -1,4 +1,4 @@
-"""Estimates of habits: a figure with its 90 % interval, and how often chance alone makes it so large.
+"""Estimates of habits: a figure with its 90% interval, and how often chance alone makes it so large.
 
 Trades in a row resemble each other: sizes and holding times persist, and so do outcomes. The standard errors therefore
 count the autocorrelation of the contributions (Newey & West 1987), and are never below those of independent trades.
@@ -25,7 +25,7 @@ NO_VARIATION = 1e-18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A value, the number of trades behind it, and its 90 % interval; the value is None for fewer than ten."""
+    """A value, the number of trades behind it, and its 90% interval; the value is None for fewer than ten."""
 
     value: float | None
     n: int
@@ -180,7 +180,7 @@ def _error(contributions: Sequence[float], *, correction: float = 1.0) -> float:
     """The standard error of a sum of contributions with mean 0, in trading order.
 
     The larger of that of independent contributions and that of Newey & West (1987) with Bartlett's weights over √n
-    lags. The latter is widened for its own uncertainty as the 95 % quantile of Kiefer & Vogelsang (2005) is, by
+    lags. The latter is widened for its own uncertainty as the 95% quantile of Kiefer & Vogelsang (2005) is, by
     (1.6449 + 2.1859·b) / 1.6449 for lags of a share b of the trades.
     """
     independent = math.fsum(map(mul, contributions, contributions))

@@ -55,11 +55,11 @@ def is_established(estimate: Estimate, *, symbols: int = 1) -> bool:
 
 
 def _change(estimate: Estimate, rising: str, falling: str) -> str:
-    """A relative change with its interval: "40 % longer (90 %: 10 to 80 % longer; 75 trades)"."""
+    """A relative change with its interval: "40% longer (90%: 10 to 80% longer; 75 trades)"."""
     value, low, high = (PERCENT * (end or 0.0) for end in (estimate.value, estimate.low, estimate.high))
     word = rising if value > 0 else falling
     ends = (low, high) if value > 0 else (-high, -low)
-    return f"{abs(value):.0f} % {word} (90 %: {ends[0]:.0f} to {ends[1]:.0f} % {word}; {estimate.n} trades)"
+    return f"{abs(value):.0f}% {word} (90%: {ends[0]:.0f} to {ends[1]:.0f}% {word}; {estimate.n} trades)"
 
 
 def _disposition(estimate: Estimate) -> str:
@@ -73,20 +73,20 @@ def _after_a_loss(estimate: Estimate) -> str:
 def _recency(estimate: Estimate, reaction: str) -> str:
     value, low, high = (signed(end or 0.0, 2) for end in (estimate.value, estimate.low, estimate.high))
     move = "rises" if (estimate.value or 0.0) > 0 else "falls"
-    sample = f"correlation {value}, 90 %: {low} to {high}; {estimate.n} trades"
+    sample = f"correlation {value}, 90%: {low} to {high}; {estimate.n} trades"
     return f"{reaction.capitalize()} {move} with the last outcome ({sample})."
 
 
 def _recommended(estimate: Estimate) -> str:
     value, low, high = (f"{end or 0.0:.2f}" for end in (estimate.value, estimate.low, estimate.high))
-    return f"The risk taken is {value} times the recommended one (90 %: {low} to {high}; {estimate.n} trades)."
+    return f"The risk taken is {value} times the recommended one (90%: {low} to {high}; {estimate.n} trades)."
 
 
 def _exit(estimate: Estimate) -> str:
     value, low, high = (signed(end or 0.0, 2) for end in (estimate.value, estimate.low, estimate.high))
     early = (estimate.value or 0.0) < 0
     then = "went on in its favour: exits are early" if early else "turned against it: exits are in time"
-    return f"After a trade was left, the price mostly {then} ({value}, 90 %: {low} to {high}; {estimate.n} trades)."
+    return f"After a trade was left, the price mostly {then} ({value}, 90%: {low} to {high}; {estimate.n} trades)."
 
 
 WORDS: Mapping[str, Callable[[Estimate], str]] = {

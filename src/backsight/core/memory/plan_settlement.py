@@ -23,7 +23,7 @@ class UnitResult:
     n: int
     mean: float
     low: float | None
-    """With `high`: the 95 % confidence interval of the mean; None below two outcomes."""
+    """With `high`: the 95% confidence interval of the mean; None below two outcomes."""
     high: float | None
     helped: bool | None
     """None where the outcomes do not show it."""
@@ -46,7 +46,7 @@ def settle(plan: Plan, *, followed: bool, outcomes: Iterable[Outcome | None]) ->
     The outcomes are those of trades made under the plan. For a plan to skip trades they are those of calls that were
     not traded, or, if the plan was not followed, of the trades made nevertheless. An action that reduces exposure
     helped where the outcomes were losses; any other action helped where they were wins. `helped` is None unless there
-    are ten outcomes and the 95 % confidence interval of their mean (Student's t) excludes zero. For a plan that was
+    are ten outcomes and the 95% confidence interval of their mean (Student's t) excludes zero. For a plan that was
     not followed it is None unless the action would have reduced exposure.
 
     >>> from datetime import UTC, datetime

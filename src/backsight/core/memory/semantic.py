@@ -454,7 +454,7 @@ def is_established(standing: Standing) -> bool:
     """Whether the evidence that tests a belief establishes it at a look, on at least eight days.
 
     Its doubt, 1 − credibility, must be below the error that the look may spend, so that a claim that holds no better
-    than a coin is ever established in at most 5 % of cases, however long it is watched.
+    than a coin is ever established in at most 5% of cases, however long it is watched.
     """
     if not is_judged(standing):
         return False
@@ -508,7 +508,7 @@ def reaches_look(n: int, *, more: int) -> bool:
 def weight_of(episode: Episode, *, weighting: Weighting) -> float:
     """How much an episode counts: 1, or min(2, |R|) if episodes are weighted by outcome and this one has one in R.
 
-    Weighted by outcome, a true win rate of 35 % at +2.5R/−1R appears as .52.
+    Weighted by outcome, a true win rate of 35% at +2.5R/−1R appears as .52.
     """
     outcome = episode.outcome
     if weighting == "count" or outcome is None or outcome.unit != "R":

@@ -52,12 +52,12 @@ def protocol_text(files: tuple[tuple[str, str], ...], notes: tuple[str, ...] = (
 
     `files` are paths and texts, `notes` what the agent must know about the files.
 
-    >>> manual = "# Manual\\n\\n## R3_CAP\\n\\n1. Never above 2 %.\\n2. Stop\\n   first.\\n"
+    >>> manual = "# Manual\\n\\n## R3_CAP\\n\\n1. Never above 2%.\\n2. Stop\\n   first.\\n"
     >>> print(protocol_text((("M.md", manual),)).text)
     The owner's protocol: rules that always apply, in the owner's order. Cite a rule as FILE:LINE.
     From M.md:
     R3_CAP:
-    - [5] Never above 2 %.
+    - [5] Never above 2%.
     - [6-7] Stop first.
     """
     rules = tuple(rule for path, text in files for rule in rules_in(path, text) if flat(rule.text))

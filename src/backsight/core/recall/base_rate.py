@@ -54,7 +54,7 @@ class LevelOutcome:
     open: int
     mean: float
     interval: tuple[float, float] | None
-    """The 90 % confidence interval of the mean; None if all trades ended on one day."""
+    """The 90% confidence interval of the mean; None if all trades ended on one day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class BaseRateLevel:
     """The number of independent trades that would give the same precision."""
     win_rate: float | None
     win_rate_interval: tuple[float, float] | None
-    """The 90 % interval of the win rate."""
+    """The 90% interval of the win rate."""
     outcomes: tuple[LevelOutcome, ...]
     """Empty where R is missing more often among losers than among winners: the mean of the others would flatter."""
     withheld: str | None = None
@@ -111,7 +111,7 @@ def sentence(level: BaseRateLevel, categories: Mapping[LevelName, str | None], j
         return f"too little to say (n={level.n}{effective})"
     low, high = (f"{100.0 * end:.0f}" for end in level.win_rate_interval)
     trades = f"{level.n} {trades_in_words(categories, joined)}"
-    rate = f"{100.0 * level.win_rate:.0f} % of {trades} were won (90 %: {low} to {high} %)"
+    rate = f"{100.0 * level.win_rate:.0f}% of {trades} were won (90%: {low} to {high}%)"
     outcomes = ", ".join(_mean_in_words(mean, level.n) for mean in level.outcomes)
     if level.withheld is not None:
         outcomes = f"no mean is given: {level.withheld}"

@@ -78,7 +78,7 @@ def numbers_in(text: str) -> list[str]:
 
     A written sign is kept. A token that is not a plain number, such as a time or a fraction, is returned unchanged.
 
-    >>> numbers_in("−0.70R over 1,067 trades, +12 % from 14:00; eight of ½")
+    >>> numbers_in("−0.70R over 1,067 trades, +12% from 14:00; eight of ½")
     ['-0.7', '1067', '+12', '14:00', '1/2', '8']
     """
     folded = _folded(text)

@@ -89,7 +89,7 @@ class _DaySums:
 
 
 def _interval(values: _DatedOutcomes, base: _DatedOutcomes) -> tuple[float, float] | None:
-    """The 90 % bootstrap interval of the difference, resampling whole days (Künsch 1989, blocks of one day).
+    """The 90% bootstrap interval of the difference, resampling whole days (Künsch 1989, blocks of one day).
 
     A day on which both sides traded is drawn for both. The seed is derived from the data, so the same trades give the
     same interval.

@@ -39,7 +39,7 @@ class GroupStatistics(NamedTuple):
     days: Floats
     mean: Floats
     half_width: Floats
-    """Of the 90 % confidence interval of the mean; NaN if all trades are of one day, or none differs from another."""
+    """Of the 90% confidence interval of the mean; NaN if all trades are of one day, or none differs from another."""
     rest_n: Floats
     rest_days: Floats
     rest_mean: Floats
@@ -47,14 +47,14 @@ class GroupStatistics(NamedTuple):
 
 
 def compare_with_rest(values: Floats, members: Floats, codes: Codes, days: int) -> GroupStatistics:
-    """The mean of each group and of the rest, with 90 % confidence intervals.
+    """The mean of each group and of the rest, with 90% confidence intervals.
 
     The variance is the larger of two. The first is the group's own, clustered by day (Liang & Zeger 1986):
 
         m = Σ y / n,   u_g = Σ_{i on g} (y_i − m) / n,   V = G/(G − 1) · Σ_g u_g²
 
     For the difference, u_g is the group's score minus the rest's, and G the smaller number of days. The second is that
-    of a mean of as many of all trades, as far apart in time (`pooled_variance`). The half width is t · √V, t the 95 %
+    of a mean of as many of all trades, as far apart in time (`pooled_variance`). The half width is t · √V, t the 95%
     quantile with G − 1 degrees of freedom. `members` has one column a group, 1 for its trades and 0 for the others.
     """
     count, total = sum_by_day(members, codes, days), sum_by_day(members * values[:, None], codes, days)

@@ -29,7 +29,7 @@ class GroupView:
     days: int
     mean: float
     interval: tuple[float, float] | None
-    """90 % confidence interval of the mean."""
+    """90% confidence interval of the mean."""
     win_rate: float | None
     rest_n: int
     rest_mean: float
@@ -125,7 +125,7 @@ def _group_view(group: Pattern, evidence: TradeEvidence) -> GroupView:
 def _why_no_lesson(group: Pattern, evidence: TradeEvidence) -> str:
     """Why a group that is large enough is not a pattern."""
     if not group.stands_out:
-        return "the 90 % interval of its mean includes the mean of the rest"
+        return "the 90% interval of its mean includes the mean of the rest"
     if group.key in evidence.passed_over:
         return evidence.passed_over[group.key]
     if not evidence.level:

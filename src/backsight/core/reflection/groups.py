@@ -147,7 +147,7 @@ def _label(dimension: Dimension, value: str, bands: SizeBands | None) -> str:
     >>> _label("weekday", "0", None), _label("symbol_and_direction", "BTC_and_short", None)
     ('Mondays', 'shorts in BTC')
     >>> _label("size", "large", SizeBands(small_below=0.02, large_above=0.031))
-    'sizes above 3.1 % of equity'
+    'sizes above 3.1% of equity'
     """
     if dimension in PAIRED_WITH_DIRECTION:
         first, second = (_label(name, part, bands) for name, part in pair_parts(dimension, value).items())
@@ -159,7 +159,7 @@ def _label(dimension: Dimension, value: str, bands: SizeBands | None) -> str:
     if dimension == "volatility_regime":
         return f"{value} volatility"
     if dimension == "size" and bands is not None:
-        low, high = (f"{100.0 * share:.3g} %" for share in (bands.small_below, bands.large_above))
+        low, high = (f"{100.0 * share:.3g}%" for share in (bands.small_below, bands.large_above))
         spans = {"small": f"below {low}", "medium": f"of {low} to {high}", "large": f"above {high}"}
         return f"sizes {spans[value]} of equity"
     return " ".join((WORDS.get(value, value) if dimension != "symbol" else value).split())[:LONGEST_NAME]

@@ -34,7 +34,7 @@ FIRST_PLAN = 10
 USUAL_HOLDOUT = 0.2
 """The share of withheld days that a plan assumes while none was withheld."""
 POWER_QUANTILE = 0.8416
-"""The 80 % quantile of the normal distribution."""
+"""The 80% quantile of the normal distribution."""
 PLANNED_R = (0.1, 0.2)
 """Differences a day, in R, for which the necessary days are computed."""
 
@@ -95,7 +95,7 @@ class DaysNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectableDifference:
-    """What the comparison can find with a probability of 80 %, given how much the days vary."""
+    """What the comparison can find with a probability of 80%, given how much the days vary."""
 
     deviation: float
     """Standard deviation of a day's outcome."""
@@ -121,7 +121,7 @@ class HoldoutResult:
     difference: float | None
     """Mean outcome of a day with memory minus that of a day without; None if an arm has no days."""
     interval: tuple[float, float] | None
-    """90 % confidence sequence, valid at all times at once; None with fewer than five days in an arm."""
+    """90% confidence sequence, valid at all times at once; None with fewer than five days in an arm."""
     money_difference: float | None
     """The same difference in the currency of the accounts."""
     money_interval: tuple[float, float] | None
@@ -372,7 +372,7 @@ def _days_to_settle(difference: float, with_memory: _DayTotals, without_memory: 
 
 
 def _detectable(unit: OutcomeUnit, with_memory: _DayTotals, without_memory: _DayTotals) -> DetectableDifference | None:
-    """What could be found with a probability of 80 %, by the deviation of all days so far; None before ten days."""
+    """What could be found with a probability of 80%, by the deviation of all days so far; None before ten days."""
     arms = [arm for arm in (with_memory, without_memory) if arm.n]
     days = sum(arm.n for arm in arms)
     squares = math.fsum(arm.squares for arm in arms)
@@ -384,7 +384,7 @@ def _detectable(unit: OutcomeUnit, with_memory: _DayTotals, without_memory: _Day
     share = without_memory.n / days if len(arms) > 1 else USUAL_HOLDOUT
 
     def smallest(total: float) -> float | None:
-        """The smallest difference that so many days show with a probability of 80 %."""
+        """The smallest difference that so many days show with a probability of 80%."""
         shown, withheld = (1.0 - share) * total, share * total
         if min(shown, withheld) < MIN_DAYS - 1e-9:
             return None
@@ -423,11 +423,11 @@ def _detectable_sentence(
 ) -> str:
     parts = []
     if now is not None:
-        parts.append(f"With the days so far, a difference of {amount(now, unit)} a day is found in 80 % of cases")
+        parts.append(f"With the days so far, a difference of {amount(now, unit)} a day is found in 80% of cases")
     for each in needed:
         days = "more than ten years" if each.days is None else f"about {count_of(each.days, 'day')}"
         parts.append(f"{amount(each.difference, unit)} a day takes {days}")
-    condition = f" if {100.0 * share:.0f} % of days are withheld" if is_assumed else ""
+    condition = f" if {100.0 * share:.0f}% of days are withheld" if is_assumed else ""
     return f"{'; '.join(parts)}{condition}." if parts else ""
 
 
@@ -438,7 +438,7 @@ def _sentence(result: HoldoutResult) -> str:
     if result.difference is None or result.interval is None or result.unit is None:
         return _why_silent(result, sample)
     low, high = (amount(end, result.unit) for end in result.interval)
-    estimate = f"{amount(result.difference, result.unit)} a day (90 %: {low} to {high}; {sample})"
+    estimate = f"{amount(result.difference, result.unit)} a day (90%: {low} to {high}; {sample})"
     match result.verdict:
         case "yes":
             return f"Yes: with memory the agent made {estimate} compared with days without."

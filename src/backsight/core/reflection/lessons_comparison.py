@@ -26,7 +26,7 @@ class LessonsRevision:
     difference: float | None
     """Mean minus the mean without lessons; None for the trades without lessons themselves."""
     interval: tuple[float, float] | None
-    """90 % confidence interval of the difference if markets were the same; None with fewer than five days."""
+    """90% confidence interval of the difference if markets were the same; None with fewer than five days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,7 +139,7 @@ class Pattern:
     days: int
     mean: float
     interval: tuple[float, float] | None
-    """90 % confidence interval of the mean; None where all trades are of one day, or none differs from another."""
+    """90% confidence interval of the mean; None where all trades are of one day, or none differs from another."""
     win_rate: float | None
     rest_n: int
     rest_days: int
@@ -148,7 +148,7 @@ class Pattern:
     difference: float
     """Mean of the group minus mean of the rest."""
     difference_interval: tuple[float, float] | None
-    """90 % confidence interval of the difference; None as for the mean."""
+    """90% confidence interval of the difference; None as for the mean."""
     captured: float | None
     """Mean share of the maximum favourable excursion that was realised."""
     rest_captured: float | None
@@ -246,13 +246,13 @@ class WatchedPattern:
     days: int
     mean: float
     interval: tuple[float, float] | None
-    """90 % confidence interval of the mean."""
+    """90% confidence interval of the mean."""
     rest_n: int
     rest_mean: float
     difference: float
     """The effect: mean of the group minus mean of the rest."""
     difference_interval: tuple[float, float] | None
-    """90 % confidence interval of the effect, not corrected for the number of groups compared."""
+    """90% confidence interval of the effect, not corrected for the number of groups compared."""
     p: float
     """The p-value, corrected for all groups that were compared."""
     more_trades: int | None

@@ -1,7 +1,7 @@
 """The belief and the plan that a pattern suggests.
 
 Both are about the mean outcome, as the pattern is. A belief claims that it lies above or below the mean elsewhere. A
-plan skips trades of a group, and only if the whole 90 % interval of the group's mean is below 0: trades that earn less
+plan skips trades of a group, and only if the whole 90% interval of the group's mean is below 0: trades that earn less
 than others still earn.
 """
 

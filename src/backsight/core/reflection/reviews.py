@@ -44,7 +44,7 @@ class PeriodResult:
     wins: int
     win_rate: float | None
     win_rate_interval: tuple[float, float] | None
-    """90 % confidence interval (Clopper & Pearson), if trades are independent of each other."""
+    """90% confidence interval (Clopper & Pearson), if trades are independent of each other."""
     pnl: float
     """Net, in the currency of the account."""
     fees: float
@@ -201,8 +201,8 @@ def _results(record: PeriodRecord) -> Iterator[str]:
     yield "|---|---|"
     yield f"| closed | {count_of(result.trades, 'trade')} on {count_of(result.days, 'day')} |"
     if result.win_rate is not None and result.win_rate_interval is not None:
-        low, high = (f"{100.0 * bound:.0f} %" for bound in result.win_rate_interval)
-        yield f"| won | {result.wins}, {100.0 * result.win_rate:.0f} % (90 %: {low} to {high}) |"
+        low, high = (f"{100.0 * bound:.0f}%" for bound in result.win_rate_interval)
+        yield f"| won | {result.wins}, {100.0 * result.win_rate:.0f}% (90%: {low} to {high}) |"
     without = f", without {result.unconverted} in currencies of unknown rate" if result.unconverted else ""
     yield f"| net | {signed(result.pnl, 2)} {_cell(record.currency)}, after fees of {result.fees:.2f}{without} |"
     yield f"| outcome | {outcomes_in_words(record.trades) or 'not known'} |"

@@ -19,7 +19,7 @@ class AdoptedPattern:
     difference: float
     """The effect: mean of the group minus mean of the rest."""
     interval: tuple[float, float] | None
-    """90 % confidence interval of the effect."""
+    """90% confidence interval of the effect."""
 
 
 def adopted_patterns(patterns: Iterable[Pattern]) -> tuple[AdoptedPattern, ...]:

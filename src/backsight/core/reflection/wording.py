@@ -47,7 +47,7 @@ def _headline(pattern: Pattern) -> str:
     sample = f"over {_trades(pattern)} on {count_of(pattern.days, 'day')}"
     if pattern.unit is None:
         margin = None if pattern.half_width is None else PERCENT * pattern.half_width
-        kept_share = with_margin(f"{PERCENT * pattern.mean:.0f}", margin, suffix=" %", digits=0)
+        kept_share = with_margin(f"{PERCENT * pattern.mean:.0f}", margin, suffix="%", digits=0)
         capture = f"{kept_share} of the best price kept {sample}"
         return f"{capture}, against {_percent(pattern.rest_mean)} elsewhere"
     margin = None if pattern.half_width is None else _scale(pattern.unit) * pattern.half_width
@@ -67,7 +67,7 @@ def _trades(pattern: Pattern) -> str:
 
 def _difference(pattern: Pattern) -> str:
     scale = PERCENT if pattern.unit is None else _scale(pattern.unit)
-    digits, suffix = (0, " %") if pattern.unit is None else (2, unit_suffix(pattern.unit))
+    digits, suffix = (0, "%") if pattern.unit is None else (2, unit_suffix(pattern.unit))
     margin = half_width(pattern.difference_interval, scale=scale)
     difference = signed(scale * pattern.difference, digits)
     return f"difference {with_margin(difference, margin, suffix=suffix, digits=digits)}"
@@ -78,7 +78,7 @@ def _number(value: float, unit: OutcomeUnit) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{PERCENT * share:.0f} %"
+    return f"{PERCENT * share:.0f}%"
 
 
 def _scale(unit: OutcomeUnit) -> float:

@@ -28,7 +28,7 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanFigure:
-    """A mean, the number of values, and its 90 % interval by Student's t, None below two values."""
+    """A mean, the number of values, and its 90% interval by Student's t, None below two values."""
 
     n: int
     mean: float
@@ -45,7 +45,7 @@ class ResultFigures:
     win_rate: float | None
     """None without trades."""
     win_rate_low: float | None
-    """The 90 % interval of the win rate (Clopper & Pearson)."""
+    """The 90% interval of the win rate (Clopper & Pearson)."""
     win_rate_high: float | None
     net: float
     profit_factor: float | None

@@ -12,7 +12,7 @@ LEVEL = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExitFigures:
-    """The mean outcome in R as trades were closed, and with a plain stop and target, each with its 90 % interval."""
+    """The mean outcome in R as trades were closed, and with a plain stop and target, each with its 90% interval."""
 
     n: int
     """Trades with an outcome in R of which both excursions are known."""

@@ -55,7 +55,7 @@ class MeanOutcome:
     """The number of trades, with or without an outcome in this unit."""
     mean: float
     margin: float | None
-    """Half of its 95 % interval by Student's t; None below two outcomes."""
+    """Half of its 95% interval by Student's t; None below two outcomes."""
 
     def __str__(self) -> str:
         unit = "R" if self.unit == "R" else " ATR" if self.unit == "vol" else ""
@@ -94,7 +94,7 @@ def outcomes_in_words(trades: Iterable[Trade]) -> str:
     closed = list(trades)
     known = known_outcomes(closed)
     means = ", ".join(map(str, mean_outcomes(closed)))
-    parts = [f"{means}, mean with its 95 % interval"] if means else []
+    parts = [f"{means}, mean with its 95% interval"] if means else []
     if known.hides_losers:
         parts.append(f"no mean in R is given: {known.in_words}")
     return "; ".join(parts)

@@ -68,7 +68,7 @@ def aligned(column: Iterable[str]) -> list[Markup]:
 
 
 def interval(bounds: Sequence[float] | None, decimals: int = 2, scale: float = 1.0) -> str:
-    """The bounds of a 90 % interval.
+    """The bounds of a 90% interval.
 
     >>> interval((-0.2, 0.9)), interval(None)
     ('−0.20 to +0.90', '–')
@@ -86,7 +86,7 @@ def outcome(value: float | None, unit: OutcomeUnit) -> str:
 
 
 def outcome_interval(bounds: Sequence[float] | None, unit: OutcomeUnit) -> str:
-    """The bounds of the 90 % interval of a mean outcome, in the unit of `outcome`."""
+    """The bounds of the 90% interval of a mean outcome, in the unit of `outcome`."""
     return interval(bounds, 2, OUTCOME_SCALES.get(unit, 1.0))
 
 

@@ -116,7 +116,7 @@ def test_trades_that_end_alike_on_a_day_are_one_draw() -> None:
     results = [1.0 if day % 2 else -1.0 for day in range(8) for _ in range(5)]
     level = base_rate_of(equal_weight_trades(*results, days=[n // 5 for n in range(40)])).headline
     assert level.effective_n == pytest.approx(7 / (t_quantile(0.95, freedom=7) / 1.644854) ** 2, rel=1e-5)
-    assert level.sentence.startswith("50 % of 40 trades were won (90 %: 2")
+    assert level.sentence.startswith("50% of 40 trades were won (90%: 2")
 
 
 def test_more_of_the_same_day_is_no_more_evidence() -> None:
@@ -248,10 +248,10 @@ def test_a_level_has_a_sentence_for_the_trader() -> None:
         for n in range(63)
     ]
     query = Situation(symbol="BTC", direction="long", context=ContextVector(regime="ranging", session="overlap"))
-    figures = "were won (90 %: 31 to 52 %), worth about 58 independent trades; +0.25 ± 0.32R"
+    figures = "were won (90%: 31 to 52%), worth about 58 independent trades; +0.25 ± 0.32R"
     assert [level.sentence for level in base_rate_of(trades, query).levels[2:4]] == [
-        f"42 % of 63 long BTC trades {figures}",
-        f"42 % of 63 long BTC trades in ranging markets {figures}",
+        f"42% of 63 long BTC trades {figures}",
+        f"42% of 63 long BTC trades in ranging markets {figures}",
     ]
 
 
@@ -281,7 +281,7 @@ def test_no_mean_is_given_where_r_is_missing_among_losers() -> None:
     rate = base_rate_of(trades, Situation(context=ContextVector(regime="ranging")))
     for level in rate.levels:  # the four trades in ranging markets are too few to show it themselves
         assert level.outcomes == ()
-        assert level.withheld == "R is unknown for 100 % of losing trades and 0 % of winning ones"
+        assert level.withheld == "R is unknown for 100% of losing trades and 0% of winning ones"
     assert rate.headline.sentence.endswith(f"; no mean is given: {rate.headline.withheld}")
 
 
@@ -297,7 +297,7 @@ def test_trades_of_joined_symbols_count_as_those_of_the_symbol_but_for_their_pri
     assert rate.levels[1].n == 60
     assert rate.levels[1].win_rate == pytest.approx(0.5)
     assert (rate.in_symbol, rate.joined) == (60, ("BTC-PERP",))
-    assert rate.sentence.startswith("50 % of 60 BTC (with BTC-PERP) trades were won")
+    assert rate.sentence.startswith("50% of 60 BTC (with BTC-PERP) trades were won")
 
 
 def test_a_symbol_never_traded_is_told_as_such() -> None:
@@ -621,7 +621,7 @@ def queries_about(trade: NoiseTrade) -> dict[str, Situation]:
 
 
 def shares_covered(shape: str, *, trades: int, runs: int) -> dict[str, tuple[float, float]]:
-    """By level: the share of 90 % intervals that cover the true win rate, and the true mean where a mean is given."""
+    """By level: the share of 90% intervals that cover the true win rate, and the true mean where a mean is given."""
     covered: dict[str, list[tuple[bool, bool | None]]] = {}
     for seed in range(runs):
         market = noise(shape, seed, trades)
@@ -666,7 +666,7 @@ def test_a_few_intervals_cover_the_truth_of_noise(shape: str) -> None:
 @pytest.mark.parametrize("trades", [300, 1000])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nine_of_ten_intervals_cover_the_truth_of_noise_of_every_shape(shape: str, trades: int) -> None:
-    """200 runs: 95 % bounds of .9 are .85 to .94, so shares from .82 are compatible with a coverage of .85."""
+    """200 runs: 95% bounds of .9 are .85 to .94, so shares from .82 are compatible with a coverage of .85."""
     for level, shares in shares_covered(shape, trades=trades, runs=200).items():
         print(f"{shape}, {trades} trades, {level}: win rate {shares[0]:.3f}, mean outcome {shares[1]:.3f}")  # noqa: T201
         assert min(shares) >= 0.82, level

@@ -66,8 +66,8 @@ def base_rate(
     >>> rate.headline.name
     'regime'
     >>> print(rate.sentence)  # doctest: +NORMALIZE_WHITESPACE
-    no long XAUUSD trades in ranging markets in the Asian session yet; elsewhere: 39 % of 90 long XAUUSD trades in
-    ranging markets were won (90 %: 31 to 48 %), worth about 83 independent trades; +0.18 ± 0.27R
+    no long XAUUSD trades in ranging markets in the Asian session yet; elsewhere: 39% of 90 long XAUUSD trades in
+    ranging markets were won (90%: 31 to 48%), worth about 83 independent trades; +0.18 ± 0.27R
     >>> base_rate(columns, here, trade_filter=TradeFilter(strategy_name="another"), horizon=now).sentence
     'too little to say (n=0)'
     """
@@ -213,7 +213,7 @@ def _known_in_r(closed: LevelSums, depth: int) -> KnownOutcomes | None:
 
 
 class _WinRate(NamedTuple):
-    """A win rate with its 90 % interval."""
+    """A win rate with its 90% interval."""
 
     value: float
     n: int
@@ -234,7 +234,7 @@ class _WinRate(NamedTuple):
 
 
 class _MeanByDay(NamedTuple):
-    """A weighted mean with half the width of its 90 % interval."""
+    """A weighted mean with half the width of its 90% interval."""
 
     value: float
     reach: float | None
@@ -247,7 +247,7 @@ def _means(sums: Sequence[tuple[Floats, Floats]]) -> list[list[_MeanByDay | None
 
     m = Σ w·x / Σ w,   u_g = Σ_{i on g} w_i (x_i − m) / Σ w,   V = G/(G − 1) · Σ_g u_g²   (Liang & Zeger 1986)
 
-    reach² = V · max(t², the widening for serial correlation), with t the 95 % quantile of Student's t at G − 1.
+    reach² = V · max(t², the widening for serial correlation), with t the 95% quantile of Student's t at G − 1.
     """
     weight, product = (np.stack(arrays) for arrays in zip(*sums, strict=True))
     with np.errstate(all="ignore"):
@@ -274,7 +274,7 @@ def _means(sums: Sequence[tuple[Floats, Floats]]) -> list[list[_MeanByDay | None
 
 
 def _reach(error: float, wider: float, days: int) -> float | None:
-    """Half the width of a 90 % interval; None on one day."""
+    """Half the width of a 90% interval; None on one day."""
     return error * max(wider, t_95(days - 1)) if days > 1 else None
 
 
@@ -305,7 +305,7 @@ def _comes_in_runs(days: Booleans) -> bool:
 def _effective_n(rate: _MeanByDay, closed: LevelSums, depth: int) -> float:
     """The effective sample size: how many independent trades of equal weight would give the same precision.
 
-    min((Σw)²/Σw², p(1 − p) / (reach / z)²): Kish 1965, and the half-width of the mean's interval over the 95 % quantile
+    min((Σw)²/Σw², p(1 − p) / (reach / z)²): Kish 1965, and the half-width of the mean's interval over the 95% quantile
     of the normal. Few days, and days that resemble each other, thus count as fewer trades.
 
     If all trades won, or none, V says nothing about the correlation within days: each day counts as one draw, by Kish
@@ -344,7 +344,7 @@ def _marks(unit: OutcomeUnit, trades: Sequence[_WeightedTrade]) -> list[tuple[fl
 
 
 def _interval(mean: _MeanByDay, wins: _WinRate | None, swing: float) -> tuple[float, float] | None:
-    """The 90 % interval of a mean outcome: mean ± reach, or wider where the win rate alone leaves more doubt.
+    """The 90% interval of a mean outcome: mean ± reach, or wider where the win rate alone leaves more doubt.
 
     A few trades without a winner have nearly the same outcome, and no spread to estimate an error from. But their win
     rate has an interval, and each winner would move the mean by the strategy's `swing` over their number.

@@ -1,4 +1,4 @@
-"""Means with their 90 % intervals, one row a group: a dot and a line, and 0 as a vertical line."""
+"""Means with their 90% intervals, one row a group: a dot and a line, and 0 as a vertical line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def range_chart(name: str, groups: Sequence[Group], *, suffix: str, note: str = 
         for group in groups
     )
     return SvgChart(
-        name=name, wide=wide, narrow=narrow, headings=("group", "n", f"mean, {suffix}", "90 %"), rows=rows, note=note
+        name=name, wide=wide, narrow=narrow, headings=("group", "n", f"mean, {suffix}", "90%"), rows=rows, note=note
     )
 
 

@@ -73,18 +73,18 @@ def equity_chart(days: Sequence[EquityDay], currency: str, unit: Unit) -> SvgCha
     at = [datetime.combine(day.day, time(), tzinfo=UTC) for day in days]
 
     def text(value: float) -> str:
-        return plain(value) if unit == "money" else signed(value, 2, " %")
+        return plain(value) if unit == "money" else signed(value, 2, "%")
 
-    label = plain(values[-1], 0) if unit == "money" else signed(values[-1], 1, " %")
-    end = f"{drawdowns[-1]:.1f} %".replace("-", "−")
+    label = plain(values[-1], 0) if unit == "money" else signed(values[-1], 1, "%")
+    end = f"{drawdowns[-1]:.1f}%".replace("-", "−")
     line = SeriesLine(label=label, points=tuple((at[n], values[n]) for n in places))
     area = SeriesLine(label=end, points=tuple((at[n], drawdowns[n]) for n in places), style="area")
     panels = (
-        Panel(lines=(line,), height=150, suffix="" if unit == "money" else " %"),
-        Panel(lines=(area,), height=50, suffix=" %"),
+        Panel(lines=(line,), height=150, suffix="" if unit == "money" else "%"),
+        Panel(lines=(area,), height=50, suffix="%"),
     )
     rows = [
-        (at[n], (f"{days[n].day:%Y-%m-%d}", text(values[n]), signed(drawdowns[n], 2, " %"), plain(days[n].net)))
+        (at[n], (f"{days[n].day:%Y-%m-%d}", text(values[n]), signed(drawdowns[n], 2, "%"), plain(days[n].net)))
         for n in places
     ]
     heading = f"equity, {currency}" if unit == "money" else "growth"
@@ -105,7 +105,7 @@ def calendar_of(days: Sequence[EquityDay], currency: str, page: PageRequest) -> 
         return None
 
     def text_of(value: float) -> str:
-        return f"{signed(value)} {currency}" if in_money else signed(value, 2, " %")
+        return f"{signed(value)} {currency}" if in_money else signed(value, 2, "%")
 
     return calendar_chart("Result of each day.", results, text_of=text_of, link=cache(partial(day_link, page)))
 

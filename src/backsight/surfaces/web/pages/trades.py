@@ -110,7 +110,7 @@ def breakdown_chart(groups: BrokenDown) -> SvgChart | None:
         for figure in [each.figures.r if in_r else each.figures.money]
     ]
     unit = "R" if in_r else f" {groups.currency}" if groups.currency else ""
-    return range_chart(f"Expectancy by {groups.by}, with 90 % intervals.", rows, suffix=unit)
+    return range_chart(f"Expectancy by {groups.by}, with 90% intervals.", rows, suffix=unit)
 
 
 def scatter_of(page: PageRequest, answer: TradePage) -> SvgChart | None:
