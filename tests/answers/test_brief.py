@@ -178,6 +178,19 @@ def test_a_default_is_stated_first() -> None:
         assert "mood" in state
 
 
+def test_a_belief_without_a_trade_shows_no_win_rate() -> None:
+    clock = FakeClock(T0)
+    with open_memory("sqlite://", clock=clock) as memory:
+        memory.add_belief(proposition="Gold rises on Mondays", symbol="XAUUSD", mode="live")
+        clock.advance(days=1)
+        beliefs = memory.list_beliefs(mode="live")
+        memory.remember_trade(**a_trade_call(symbol="XAUUSD"))
+        tested = memory.list_beliefs(mode="live")
+    assert beliefs.beliefs[0].posterior.n == 0
+    assert not [column for column in brief_of(beliefs).as_json()["beliefs"]["columns"] if "win rate" in column]
+    assert [column for column in brief_of(tested).as_json()["beliefs"]["columns"] if "win rate" in column]
+
+
 def test_the_mood_of_each_of_several_deployments_is_a_row() -> None:
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
         memory.remember_trade(**a_trade_call(strategy_name="A"))

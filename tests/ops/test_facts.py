@@ -110,6 +110,20 @@ def test_the_owner_edits_and_sees_the_past(memory: Memory, clock: FakeClock) -> 
     assert memory.verify_audit().intact
 
 
+def test_the_owner_takes_the_topic_and_the_strategy_from_a_fact(memory: Memory, clock: FakeClock) -> None:
+    deployed(memory)
+    fact = memory.add_fact(fact="At most 5x leverage", topic="risk", strategy="VolBreakout").fact
+    then = clock.at
+    clock.advance(days=1)
+    assert memory.edit_fact(fact_id=fact.id, clear=["topic"]).fact.topic is None
+    both = memory.edit_fact(fact_id=fact.id, clear=["topic", "strategy"]).fact
+    assert (both.topic, both.strategy_name, both.fact) == (None, None, "At most 5x leverage")
+    (former,) = memory.list_facts(as_of=then).facts
+    assert (former.topic, former.strategy_name) == ("risk", "VolBreakout")
+    with pytest.raises(Invalid, match="clear: clears the topic, which is also given; leave one of them out"):
+        memory.edit_fact(fact_id=fact.id, topic="limits", clear=["topic"])
+
+
 def test_a_fact_of_a_strategy_is_shown_where_it_is_in_focus(memory: Memory) -> None:
     memory.remember_trade(**a_trade_call())
     memory.add_fact(fact="Breakouts only at the open", strategy="VolBreakout")

@@ -116,6 +116,8 @@ def test_a_second_strategy_deflates_the_ratio_and_a_few_days_have_none(memory: M
     assert 0.0 < both.deflated_sharpe < 1.0
     with pytest.raises(Invalid, match="there are several strategies; name one of Other, VolBreakout"):
         memory.get_strategy_performance()
+    with pytest.raises(Invalid, match="no strategy 'Volbreakout' is deployed; name one of Other, VolBreakout"):
+        memory.get_strategy_performance(strategy="Volbreakout")
 
 
 def test_performance_is_as_of_an_instant(memory: Memory, clock: FakeClock) -> None:

@@ -120,6 +120,11 @@ def _known_mean(outcome: Any) -> str:
     return f"{_mean_outcome(outcome)}{known}"
 
 
+def _win_rate_of_belief(row: Any) -> str:
+    """The win rate and its interval; nothing before the first trade, when only the prior is known."""
+    return fill("{posterior.win_rate:.0%} ({win_rate_low:.0%} to {win_rate_high:.0%})", row) if row.posterior.n else ""
+
+
 def _claim(belief: Any) -> str:
     if belief.about == "win_rate":
         return f"win rate {belief.claims} {belief.reference:.0%}"
@@ -188,7 +193,7 @@ PROPOSED = {
 }
 BELIEFS = {
     **columns(">credibility: {posterior.credibility:.2f}"),
-    **columns(">win rate (90%): {posterior.win_rate:.0%} ({win_rate_low:.0%} to {win_rate_high:.0%})"),
+    ">win rate (90%)": _win_rate_of_belief,
     "claim": lambda row: _claim(row.belief),
     **columns(">n: {posterior.n}"),
     ">mean outcome": lambda row: ", ".join(map(_known_mean, row.outcomes)),

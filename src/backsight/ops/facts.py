@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -29,6 +29,7 @@ from backsight.store.transaction import Transaction
 Topic = Annotated[AnyText | None, "A short tag, like risk, symbols, session or goal."]
 StrategyScope = Annotated[Name | None, "The strategy that the fact is about; all strategies if left out."]
 FactId = Annotated[Key, "The id of the fact, or its first characters."]
+Cleared = Annotated[list[Literal["topic", "strategy"]], Field(max_length=2)]
 CallersText = Annotated[str, Field(strict=True, max_length=4_000), NoSecret]
 
 
@@ -192,11 +193,19 @@ def edit_fact(
     fact: Annotated[AnyText | None, "The new text; unchanged if left out."] = None,
     topic: Annotated[AnyText | None, "The new tag; unchanged if left out."] = None,
     strategy: Annotated[Name | None, "The strategy that it is about from now on; unchanged if left out."] = None,
+    clear: Annotated[Cleared, "topic, strategy or both: without a tag, about all strategies."] = [],  # noqa: B006
 ) -> StoredFact:
     """Correct the text, the tag or the strategy of a fact; the former version stays visible as of then."""
-    if fact is None and topic is None and strategy is None:
-        raise Invalid("nothing to change; give a text, a topic or a strategy", field="fact")
+    if fact is None and topic is None and strategy is None and not clear:
+        raise Invalid("nothing to change; give a text, a topic or a strategy, or clear one", field="fact")
+    for name, given in (("topic", topic), ("strategy", strategy)):
+        if name in clear and given is not None:
+            raise Invalid(f"clears the {name}, which is also given; leave one of them out", field="clear")
     changes: dict[str, Any] = {}
+    if "topic" in clear:
+        changes["topic"] = None
+    if "strategy" in clear:
+        changes |= {"strategy_id": None, "strategy_name": None}
     if fact is not None:
         changes["fact"] = checked_fact(fact)
     if topic is not None:

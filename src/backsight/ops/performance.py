@@ -199,14 +199,15 @@ def get_strategy_performance(
     """Get how a strategy does: win rate, expectancy, Sharpe ratio, drawdown, by regime, symbol and direction."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        name = _the_strategy(view) if strategy is None else strategy
+        name = _strategy_named(view, strategy)
         scope = resolve_scope(view, strategy_name=name, mode=mode)
         own = [each for each in scope.deployments if each.mode == scope.mode]
         trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
         performance = performance_of(trades, own)
         message = " ".join([*scope.notes, _strategy_message(name, performance)])
         if not performance.figures.trades:
-            message = f"{message} {hint_where_trades_are(view, mode=scope.mode, strategy_name=name)}"
+            hint = hint_where_trades_are(view, mode=scope.mode, strategy_name=name, strategy_argument="strategy")
+            message = f"{message} {hint}"
         lessons = _lessons(view, own, is_past=as_of is not None) if detail in ("lessons", "full") else ()
         if detail in ("lessons", "full"):
             with_lessons = {note.deployment_id for note in lessons}
@@ -224,14 +225,17 @@ def get_strategy_performance(
         )
 
 
-def _the_strategy(view: View) -> str:
-    """The name of the only strategy that is deployed."""
+def _strategy_named(view: View, name: str | None) -> str:
+    """The name of a strategy that is deployed; by default the only one."""
     names = sorted({each.strategy_name for each in deployments_at(view)})
-    if len(names) == 1:
-        return names[0]
     if not names:
         raise Invalid("no strategy is deployed yet; deploy one, or remember a trade", field="strategy")
-    raise Invalid(f"there are several strategies; name one of {', '.join(names[:5])}", field="strategy")
+    if name is None and len(names) == 1:
+        return names[0]
+    if name in names:
+        return name
+    problem = "there are several strategies" if name is None else f"no strategy {name!r} is deployed"
+    raise Invalid(f"{problem}; name one of {', '.join(names[:5])}", field="strategy")
 
 
 def _strategy_message(name: str, performance: Performance) -> str:

@@ -127,11 +127,17 @@ def _closes_by_mode(view: View, deployments: Sequence[Deployment]) -> dict[Mode,
 
 
 def hint_where_trades_are(
-    view: View, *, mode: Mode | None, strategy_name: str | None = None, symbol: str | None = None
+    view: View,
+    *,
+    mode: Mode | None,
+    strategy_name: str | None = None,
+    symbol: str | None = None,
+    strategy_argument: str = "strategy_name",
 ) -> str:
-    """What to ask instead of a query that found no trade."""
+    """What to ask instead of a query that found no trade; `strategy_argument` is what the query calls a strategy."""
     counts = stored_trades.trade_counts(view)
-    return hint_for_nothing(counts, mode=mode, strategy_name=strategy_name, symbol=symbol)
+    hint = hint_for_nothing(counts, mode=mode, strategy_name=strategy_name, symbol=symbol)
+    return hint.replace("strategy_name=", f"{strategy_argument}=")
 
 
 def account_of(connection: Connection, deployment: Deployment) -> Account:

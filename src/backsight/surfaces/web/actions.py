@@ -88,7 +88,7 @@ def _topic(page: PageRequest) -> dict[str, Any]:
 
 def edit_fact(page: PageRequest) -> Response:
     text = _field(page, "fact").replace("\r\n", "\n")
-    page.memory.edit_fact(fact_id=_field(page, "fact_id"), fact=text, **_topic(page))
+    page.memory.edit_fact(fact_id=_field(page, "fact_id"), fact=text, **(_topic(page) or {"clear": ["topic"]}))
     return _back(page)
 
 
