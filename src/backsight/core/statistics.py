@@ -34,6 +34,7 @@ def beta_cdf(x: float, *, alpha: float, beta: float) -> float:
     return _lower_and_upper(x, 1.0 - x, alpha, beta)[0]
 
 
+@lru_cache(maxsize=1024)  # an answer asks several times for the credibility of a belief
 def beta_tail(x: float, *, alpha: float, beta: float) -> float:
     """P(X > x) for X ~ Beta(α, β), with full relative precision for small probabilities.
 
