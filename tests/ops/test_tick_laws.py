@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, select
 
@@ -319,13 +319,24 @@ def looks_at(desk: Desk24, trip: RoundTrip) -> Iterator[tuple[datetime, Position
             position = snapshot.portfolio.by_key().get(trip.position_key)
             if position is None or position.direction != trip.direction:
                 continue
-            if is_of or (snapshot is after and when == trip.closed_at and has_cost(position, trip)):
+            if is_of or (snapshot is after and when == trip.closed_at and is_step(position, trip)):
                 yield when, position
 
 
-def has_cost(position: Position, trip: RoundTrip) -> bool:
-    """Whether a position has the average price of a trade: one that ends after a tick, at its instant, does."""
-    return position.average_price == pytest.approx(trip.average_cost)
+def is_step(position: Position, trip: RoundTrip) -> bool:
+    """Whether a position has the size and the average price of a trade at some time, as one that ends after a tick, at
+    its instant, had."""
+    held = [(step.size, step.average_cost) for step in trip.steps]
+    return any((position.size, position.average_price) == pytest.approx(each) for each in held)
+
+
+FALLING = (1.0, 1.0, 0.9, 0.9)
+ENDS_AT_A_TICK = (
+    Hour(ask=Ask(symbol="ETH", quantity=7.3)),
+    Hour(eth=FALLING, ask=Ask(symbol="ETH", quantity=10.0, stop=0.02)),
+    Hour(by_hand=(Ask(symbol="ETH", quantity=10.0), Ask(symbol="ETH", quantity=-30.0)), apart=0),
+)
+"""A trade that grows again, and ends, at the instant of the tick that observed its only stop."""
 
 
 def check_with_all_fills(terms: PaperTerms, path: Sequence[Hour], *, with_bars: bool) -> None:
@@ -344,6 +355,7 @@ def check_with_all_fills(terms: PaperTerms, path: Sequence[Hour], *, with_bars: 
 
 @law(12)
 @given(TERMS, PATHS, st.booleans())
+@example(PaperTerms(), ENDS_AT_A_TICK, False)
 def test_with_every_fill_reported_the_money_is_the_brokers_and_refolding_changes_nothing(
     terms: PaperTerms, path: tuple[Hour, ...], with_bars: bool
 ) -> None:
