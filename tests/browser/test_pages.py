@@ -185,13 +185,14 @@ def test_brushing_filters_the_table(page: Page, demo_url: str) -> None:
 
 def test_a_filter_changes_every_part_of_the_page(page: Page, demo_url: str) -> None:
     page.goto(demo_url + "/trades?by=session")
+    count, results = page.locator("#table p").first, page.locator("[data-fragment=results]")
+    unfiltered = count.inner_text()
     page.locator("input[name=since]").fill("2025-03-01")
     with page.expect_response(re.compile("fragment=results")):
         page.keyboard.press("Tab")
-    counted = re.compile(r"^(\d+) closed trades")
-    results = page.locator("[data-fragment=results]")
     expect(results).to_contain_text("Broken down by session")
-    table = counted.match(page.locator("#table p").first.inner_text())
+    expect(count).not_to_have_text(unfiltered)
+    table = re.match(r"^(\d+) closed trades", count.inner_text())
     assert table is not None
     expect(results).to_contain_text(f"{table[1]} closed trades by session")
     assert page.locator("#scatter tbody tr").count() == int(table[1])

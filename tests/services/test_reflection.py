@@ -87,7 +87,7 @@ def test_a_pattern_becomes_a_lesson_with_its_numbers_and_its_trades(memory: Memo
     assert (done.note.author, done.note.trades_considered, done.note.content_hash) == (
         "statistics",
         24,
-        "133cba760af4458e",
+        "2d8e14ce44382603",
     )
     assert (done.note.window_start, done.note.window_end) == (T0 - timedelta(days=23), T0)
     assert memory.active_lessons(deployment=DEPLOYMENT).note == done.note

@@ -105,7 +105,7 @@ def tokens_of(line: str) -> int:
     """Estimated tokens of a line.
 
     >>> tokens_of("Never above 2%.")
-    7
+    5
     """
     return estimate(line[:COUNTED_CHARACTERS])
 
