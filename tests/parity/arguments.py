@@ -580,6 +580,7 @@ EVERY_ARGUMENT: list[Step] = [
     ("forget", "fact_id", {"reason": "user_corrected"}),
     ("restore_fact", "fact_id", {}),
     ("add_fact", "", {"fact": "5x at most.", "topic": "risk", "confidence": "inferred", "strategy": "VolBreakout"}),
+    ("edit_fact", "fact_id", {"clear": ["topic", "strategy"]}),
     ("edit_fact", "fact_id", {"fact": "3x at most.", "topic": "limits", "strategy": "VolBreakout"}),
     ("set_fact_confidence", "fact_id", {"confidence": "asserted"}),
     ("list_facts", "", {"archived": True, "topic": "limits", "strategy": "VolBreakout", **THEN}),
