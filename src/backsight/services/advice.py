@@ -13,8 +13,8 @@ from backsight.core.memory.cells import day_of
 from backsight.core.memory.conditions import Condition
 from backsight.core.memory.daily_moments import DailyMoments
 from backsight.core.memory.episodic import Episode
-from backsight.core.memory.experience import conditions_held
-from backsight.core.memory.semantic import main_outcome, won
+from backsight.core.memory.experience import episodes_where
+from backsight.core.memory.semantic import main_outcome, place_of, won
 from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.recommended_size import SizedTrade, SizingQuery
 from backsight.core.strategies import Deployment
@@ -83,7 +83,7 @@ class AdviceTrades:
     def evidence(self, condition: Condition) -> AdviceEvidence:
         """The evidence for advice where a condition holds."""
         trades = self._trades
-        inside = [trade for trade in trades if conditions_held(condition, trade)]
+        inside = episodes_where(condition, trades)
         ids = {trade.id for trade in inside}
         unit, moments = main_outcome(_moments(inside))
         others = [
@@ -113,7 +113,8 @@ class AdviceTrades:
         """
         from backsight.core.sizing import position_sizes
 
-        queries = {query for trade in inside for query in _queries(trade, self._underlyings)}
+        one_of_each = {place_of(trade): trade for trade in inside}
+        queries = {query for trade in one_of_each.values() for query in _queries(trade, self._underlyings)}
         new = sorted(queries - self._sizes.keys(), key=repr)
         for underlying in sorted({query.symbol or "" for query in new}):
             about = [query for query in new if (query.symbol or "") == underlying]
@@ -131,7 +132,7 @@ class AdviceTrades:
         from backsight.core.sizing import trade_columns
 
         mode, strategy_name, known_symbols = self._deployment.mode, self._deployment.strategy_name, self._underlyings
-        joined = sorted({trade.symbol for trade in self._trades if known_symbols.of(trade.symbol) == underlying})
+        joined = sorted(symbol for symbol in self._symbols if known_symbols.of(symbol) == underlying)
         declines = falling_outcomes_since(self._view, mode, strategy_name=strategy_name, symbols=joined)
         key = frozenset(declines.items())
         if key not in self._columns:
@@ -143,6 +144,10 @@ class AdviceTrades:
                 unknown_lost=known.lost - known.known_lost,
             )
         return self._columns[key]
+
+    @cached_property
+    def _symbols(self) -> set[str]:
+        return {trade.symbol for trade in self._trades}
 
     @cached_property
     def _underlyings(self) -> Underlyings:

@@ -3,15 +3,18 @@
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from backsight.core.context import ContextVector
 from backsight.core.memory.conditions import parse_condition
+from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import (
     belief_from_statement,
     conditions_held,
+    episodes_where,
     in_teaching_order,
     learn_beliefs,
     learn_habits,
@@ -21,7 +24,7 @@ from backsight.core.memory.experience import (
 from backsight.core.memory.semantic import BeliefDraft, Domain, seed_belief
 from backsight.testing import T0, an_episode
 
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 EPISODES = [
     an_episode(n, pnl_r=1.0 if n % 3 else -1.0, known_at=T0 + n * DAY, context=ContextVector(regime="ranging"))
     for n in range(1, 15)
@@ -67,3 +70,33 @@ def test_the_gain_of_a_trade_is_before_costs_where_that_is_known() -> None:
     episode = an_episode(1)
     assert trade_figures(episode).gain == episode.pnl
     assert trade_figures(replace(episode, gross=7.0)).gain == 7.0
+
+
+CONDITIONS = [
+    {"regime": "ranging", "direction": "short"},
+    {"not": {"session": "asia"}},
+    {"any": [{"symbol": "BTC"}, {"volatility_regime": "high"}]},
+    {"all": [{"strategy": "Fade"}, {"field": "hour", "op": ">", "value": 11}]},
+]
+ANY_EPISODE = st.builds(
+    lambda n, opened, **values: an_episode(n, opened_at=None if opened is None else T0 + opened * HOUR, **values),
+    st.integers(1, 99),
+    st.none() | st.integers(0, 23),
+    symbol=st.sampled_from(["BTC", "ETH"]),
+    strategy_name=st.sampled_from(["Fade", "Break"]),
+    direction=st.sampled_from(["long", "short"]),
+    context=st.builds(
+        ContextVector,
+        regime=st.sampled_from(["ranging", "trending_up", None]),
+        volatility_regime=st.sampled_from(["high", None]),
+        session=st.sampled_from(["asia", "london", None]),
+    ),
+)
+
+
+@given(st.lists(ANY_EPISODE, max_size=20), st.sampled_from(CONDITIONS))
+def test_judging_each_place_once_finds_the_episodes_that_judging_each_finds(
+    episodes: list[Episode], condition: dict[str, Any]
+) -> None:
+    parsed = parse_condition(condition)
+    assert episodes_where(parsed, episodes) == [each for each in episodes if conditions_held(parsed, each)]

@@ -14,7 +14,7 @@ from backsight.core.memory import belief_induction, procedural
 from backsight.core.memory.belief_induction import BeliefUpdate, Knowledge, StandingCheckpoint
 from backsight.core.memory.cells import Cell, DayCount
 from backsight.core.memory.checkpoints import Place
-from backsight.core.memory.conditions import Condition, condition_values, evaluate_condition
+from backsight.core.memory.conditions import Condition, condition_values, evaluate_condition, fields_in
 from backsight.core.memory.daily_moments import DailyMoments
 from backsight.core.memory.drift import Detector
 from backsight.core.memory.drift_report import SIZE
@@ -30,19 +30,23 @@ from backsight.core.memory.procedural import (
     WindowTrade,
 )
 from backsight.core.memory.semantic import (
+    DIMENSIONS,
     Belief,
     BeliefEvidence,
     BeliefTerms,
     Domain,
+    EpisodePlace,
     EvidenceTally,
     Posterior,
     Standing,
     Weighting,
+    place_of,
     posterior,
     won,
 )
 from backsight.core.portfolio import Mode
 from backsight.core.quick_init import quick_init
+from backsight.core.regime import Session, session_of
 from backsight.core.trades.trade import OutcomeUnit
 
 
@@ -272,6 +276,28 @@ def conditions_held(conditions: Condition, episode: Episode) -> bool:
         direction=episode.direction,
     )
     return evaluate_condition(conditions, values).holds
+
+
+_OF_PLACE = frozenset(("strategy", *DIMENSIONS))
+
+
+def episodes_where(conditions: Condition, episodes: Iterable[Episode]) -> list[Episode]:
+    """The episodes at whose beginning conditions held.
+
+    Conditions that name nothing but the place of an episode are judged once for each place: there are few.
+    """
+    if not _OF_PLACE.issuperset(fields_in(conditions)):
+        return [each for each in episodes if conditions_held(conditions, each)]
+    held: dict[tuple[EpisodePlace, Session | None], bool] = {}
+    found: list[Episode] = []
+    for each in episodes:
+        began = each.opened_at if each.context.session is None else None
+        key = place_of(each), None if began is None else session_of(began)
+        if key not in held:
+            held[key] = conditions_held(conditions, each)
+        if held[key]:
+            found.append(each)
+    return found
 
 
 def belief_record(standing: Standing) -> BeliefRecord:

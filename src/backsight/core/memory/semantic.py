@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from backsight.core.copies import copy_with
@@ -113,8 +114,13 @@ class Domain:
         >>> Domain(strategy="IM", regime="ranging").text()
         '{"regime":"ranging","strategy":"IM"}'
         """
-        values = {name: getattr(self, name) for name in ("strategy", *DIMENSIONS)}
-        return canonical_json({name: value for name, value in values.items() if value is not None})
+        return _text_of(self)
+
+
+@lru_cache(maxsize=4_096)  # a correction looks up the same cells thousands of times
+def _text_of(domain: Domain) -> str:
+    values = {name: getattr(domain, name) for name in ("strategy", *DIMENSIONS)}
+    return canonical_json({name: value for name, value in values.items() if value is not None})
 
 
 EpisodePlace = tuple[str, tuple[str | None, ...]]
