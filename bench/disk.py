@@ -16,12 +16,12 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from backsight.core.decision import Verdict
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.memory import Memory, open_memory
 from backsight.runtime.clock import SimulatedClock
 from backsight.testing import a_position, a_snapshot
 from bench.server_memory import resident
+from bench.tick import tick
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
 DEPLOYMENT = "VolBreakout@bench"
@@ -61,18 +61,7 @@ class Desk:
             order = Order(symbol="BTC", quantity=-1.0 if market.entry else 1.0, reason=f"bench {number}")
             market.entry = 0.0 if market.entry else market.price
             after = market.snapshot(clock.now())
-        opened = memory.open_tick(deployment=DEPLOYMENT, at=clock.now(), before=before, symbols=["BTC"])
-        memory.close_tick(
-            deployment=DEPLOYMENT,
-            at=clock.now(),
-            before=before,
-            after=after,
-            proposal=order,
-            verdict=Verdict(kind="noop" if order is None else "executed"),
-            shown=list(opened.memory),
-            recalled=list(opened.recalled),
-            recalls=list(opened.recalls),
-        )
+        tick(memory, DEPLOYMENT, before=before, after=after, order=order)
 
     def trade(self, trades: int) -> None:
         """Enter and leave a position for each trade, with an hour between the ticks."""

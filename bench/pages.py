@@ -23,7 +23,6 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from backsight.core.decision import Verdict
 from backsight.core.orders import BrokerSnapshot, Order
 from backsight.core.simulated_market import simulated_bars
 from backsight.core.strategies import MemoryOverrides
@@ -32,6 +31,7 @@ from backsight.runtime.demo import write_workspace
 from backsight.services.library import Library
 from backsight.surfaces.http_server import HttpOptions, http_application
 from backsight.testing import a_position, a_snapshot
+from bench.tick import tick
 from bench.time_travel import Store
 from bench.write import STRATEGIES, closed_at
 
@@ -142,10 +142,10 @@ def add_ticks(store: Store, ticks: int) -> None:
     for number in range(ticks):
         store.clock.at += EVERY
         price = closes.get(store.clock.at, price)  # an outage has no bars
-        entry = tick(memory, store.clock.at, price, number, entry)
+        entry = trade(memory, store.clock.at, price, number, entry)
 
 
-def tick(memory: Memory, at: datetime, price: float, number: int, entry: float | None) -> float | None:
+def trade(memory: Memory, at: datetime, price: float, number: int, entry: float | None) -> float | None:
     """One tick of the deployment; the entry price of its position after it."""
 
     def snapshot(average: float | None) -> BrokerSnapshot:
@@ -160,19 +160,8 @@ def tick(memory: Memory, at: datetime, price: float, number: int, entry: float |
         order = Order(symbol="BTC", quantity=1.0 if entry is None else -1.0, reason=reason)
         entry = price if entry is None else None
         after = snapshot(entry)
-    opened = memory.open_tick(deployment=DEPLOYMENT, at=at, before=before, symbols=["BTC"])
-    memory.close_tick(
-        deployment=DEPLOYMENT,
-        at=at,
-        before=before,
-        after=after,
-        proposal=order,
-        verdict=Verdict(kind="noop" if order is None else "executed"),
-        shown=list(opened.memory),
-        recalled=list(opened.recalled),
-        recalls=list(opened.recalls),
-        citations=["TRADING_MANUAL.md:10"] if order is not None else [],
-    )
+    citations = [] if order is None else ["TRADING_MANUAL.md:10"]
+    tick(memory, DEPLOYMENT, before=before, after=after, order=order, citations=citations)
     return entry
 
 

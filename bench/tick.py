@@ -12,7 +12,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ from sqlalchemy import Engine, event, insert
 
 from backsight.core.decision import Verdict
 from backsight.core.memory.episodic import episode_of_trade
-from backsight.core.orders import Order, ReportedFill
+from backsight.core.orders import BrokerSnapshot, Order, ReportedFill
 from backsight.core.simulated_market import simulated_bars
 from backsight.memory import Memory, PaperBroker, PaperTerms, open_memory, open_simulation
 from backsight.runtime.backtest import record_history, run_backtest
@@ -63,21 +63,35 @@ class Bench:
         flat, in_position = a_snapshot(at=at), a_snapshot(a_position(stop_price=95.0), at=at)
         before, after = {0: (flat, None), 1: (flat, in_position), 2: (in_position, None), 3: (in_position, flat)}[step]
         order = None if after is None else Order(symbol="BTC", quantity=1.0 if step == 1 else -1.0, reason="bench")
-        verdict = Verdict(kind="noop" if order is None else "executed")
         started = time.perf_counter()
-        opened = self.memory.open_tick(deployment=DEPLOYMENT, at=at, before=before, symbols=["BTC"])
-        self.memory.close_tick(
-            deployment=DEPLOYMENT,
-            at=at,
-            before=before,
-            after=after,
-            proposal=order,
-            verdict=verdict,
-            shown=list(opened.memory),
-            recalled=list(opened.recalled),
-            recalls=list(opened.recalls),
-        )
+        tick(self.memory, DEPLOYMENT, before=before, after=after, order=order)
         return time.perf_counter() - started
+
+
+def tick(
+    memory: Memory,
+    deployment: str,
+    *,
+    before: BrokerSnapshot,
+    after: BrokerSnapshot | None,
+    order: Order | None,
+    citations: Sequence[str] = (),
+) -> None:
+    """Open a tick in BTC and close it with what its recall showed; an order was executed."""
+    at = before.portfolio.at
+    opened = memory.open_tick(deployment=deployment, at=at, before=before, symbols=["BTC"])
+    memory.close_tick(
+        deployment=deployment,
+        at=at,
+        before=before,
+        after=after,
+        proposal=order,
+        verdict=Verdict(kind="noop" if order is None else "executed"),
+        shown=list(opened.memory),
+        recalled=list(opened.recalled),
+        recalls=list(opened.recalls),
+        citations=list(citations),
+    )
 
 
 def fill(memory: Memory, count: int) -> None:
