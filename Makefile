@@ -95,7 +95,7 @@ bench: setup  ## Measure, as ratios within one run
 	$(BIN)/python bench/recall.py
 	$(BIN)/python bench/sizing.py
 	$(BIN)/python bench/lab.py 1000
-	$(BIN)/python bench/search.py
+	$(BIN)/python bench/search.py --passages 1
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench.pages
 
 LOCKED := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
