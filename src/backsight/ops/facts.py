@@ -193,7 +193,7 @@ def edit_fact(
     fact: Annotated[AnyText | None, "The new text; unchanged if left out."] = None,
     topic: Annotated[AnyText | None, "The new tag; unchanged if left out."] = None,
     strategy: Annotated[Name | None, "The strategy that it is about from now on; unchanged if left out."] = None,
-    clear: Annotated[Cleared, "topic, strategy or both: without a tag, about all strategies."] = [],  # noqa: B006
+    clear: Annotated[Cleared, "What to remove: topic, strategy or both."] = [],  # noqa: B006
 ) -> StoredFact:
     """Correct the text, the tag or the strategy of a fact; the former version stays visible as of then."""
     if fact is None and topic is None and strategy is None and not clear:

@@ -288,16 +288,16 @@ def episodes_where(conditions: Condition, episodes: Iterable[Episode]) -> list[E
     """
     if not _OF_PLACE.issuperset(fields_in(conditions)):
         return [each for each in episodes if conditions_held(conditions, each)]
-    held: dict[tuple[EpisodePlace, Session | None], bool] = {}
-    found: list[Episode] = []
+    truth: dict[tuple[EpisodePlace, Session | None], bool] = {}
+    inside: list[Episode] = []
     for each in episodes:
         began = each.opened_at if each.context.session is None else None
         key = place_of(each), None if began is None else session_of(began)
-        if key not in held:
-            held[key] = conditions_held(conditions, each)
-        if held[key]:
-            found.append(each)
-    return found
+        if key not in truth:
+            truth[key] = conditions_held(conditions, each)
+        if truth[key]:
+            inside.append(each)
+    return inside
 
 
 def belief_record(standing: Standing) -> BeliefRecord:
