@@ -168,3 +168,8 @@ def test_an_empty_answer_says_where_there_are_trades(
     mode: Mode | None, strategy: str | None, symbol: str, hint: str
 ) -> None:
     assert hint_for_nothing(COUNTS, mode=mode, strategy_name=strategy, symbol=symbol).startswith(f"There are {hint}")
+
+
+def test_an_empty_answer_names_the_argument_as_its_query_does() -> None:
+    hint = hint_for_nothing(COUNTS, mode="live", strategy_name="T", symbol="BTC", strategy_argument="strategy")
+    assert hint == "There are 2 closed trades with strategy='S'."

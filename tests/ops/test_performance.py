@@ -118,6 +118,10 @@ def test_a_second_strategy_deflates_the_ratio_and_a_few_days_have_none(memory: M
         memory.get_strategy_performance()
     with pytest.raises(Invalid, match="no strategy 'Volbreakout' is deployed; name one of Other, VolBreakout"):
         memory.get_strategy_performance(strategy="Volbreakout")
+    for name in "ABCD":
+        memory.remember_trade(**a_trade_call(strategy_name=name))
+    with pytest.raises(Invalid, match=r"name one of A, B, C, D, Other or 1 other$"):
+        memory.get_strategy_performance()
 
 
 def test_performance_is_as_of_an_instant(memory: Memory, clock: FakeClock) -> None:

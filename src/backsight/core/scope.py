@@ -148,9 +148,16 @@ RELAXED = (
 
 
 def hint_for_nothing(
-    counts: Sequence[TradeCount], *, mode: Mode | None, strategy_name: str | None, symbol: str | None
+    counts: Sequence[TradeCount],
+    *,
+    mode: Mode | None,
+    strategy_name: str | None,
+    symbol: str | None,
+    strategy_argument: str = "strategy_name",
 ) -> str:
     """What to ask instead of a query that found no trade; None matches every mode, strategy or symbol.
+
+    `strategy_argument` is what the query calls the name of a strategy.
 
     >>> counts = [TradeCount(mode="sim", strategy_name="S", symbol="BTC", trades=166)]
     >>> hint_for_nothing(counts, mode="live", strategy_name="S", symbol="BTC")
@@ -169,18 +176,18 @@ def hint_for_nothing(
         fixed = [name for name in wanted if name not in names]
         matches = [each for each in counts if all(wanted[name] in (None, getattr(each, name)) for name in fixed)]
         if matches:
-            return _largest(matches, names)
+            return _largest(matches, names, {"strategy_name": strategy_argument})
     raise AssertionError("the last relaxation matches every trade")
 
 
-def _largest(counts: Sequence[TradeCount], names: Sequence[str]) -> str:
-    """The largest numbers of trades by the values of these arguments."""
+def _largest(counts: Sequence[TradeCount], names: Sequence[str], arguments: Mapping[str, str]) -> str:
+    """The largest numbers of trades by these values; `arguments` are those that a query calls otherwise."""
     if not names:
         total = sum(each.trades for each in counts)
         return f"There {_be(total)} {count_of(total, 'closed trade')} without the other filters."
     totals: Counter[str] = Counter()
     for each in counts:
-        totals[", ".join(f"{name}={getattr(each, name)!r}" for name in names)] += each.trades
+        totals[", ".join(f"{arguments.get(name, name)}={getattr(each, name)!r}" for name in names)] += each.trades
     largest = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:PLACES_LISTED]
     listed = "; ".join(f"{count_of(trades, 'closed trade')} with {place}" for place, trades in largest)
     return f"There {_be(largest[0][1])} {listed}."

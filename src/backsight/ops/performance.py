@@ -235,7 +235,8 @@ def _strategy_named(view: View, name: str | None) -> str:
     if name in names:
         return name
     problem = "there are several strategies" if name is None else f"no strategy {name!r} is deployed"
-    raise Invalid(f"{problem}; name one of {', '.join(names[:5])}", field="strategy")
+    more = f" or {count_of(len(names) - 5, 'other')}" if len(names) > 5 else ""
+    raise Invalid(f"{problem}; name one of {', '.join(names[:5])}{more}", field="strategy")
 
 
 def _strategy_message(name: str, performance: Performance) -> str:

@@ -134,10 +134,11 @@ def hint_where_trades_are(
     symbol: str | None = None,
     strategy_argument: str = "strategy_name",
 ) -> str:
-    """What to ask instead of a query that found no trade; `strategy_argument` is what the query calls a strategy."""
+    """What to ask instead of a query that found no trade; see `hint_for_nothing`."""
     counts = stored_trades.trade_counts(view)
-    hint = hint_for_nothing(counts, mode=mode, strategy_name=strategy_name, symbol=symbol)
-    return hint.replace("strategy_name=", f"{strategy_argument}=")
+    return hint_for_nothing(
+        counts, mode=mode, strategy_name=strategy_name, symbol=symbol, strategy_argument=strategy_argument
+    )
 
 
 def account_of(connection: Connection, deployment: Deployment) -> Account:

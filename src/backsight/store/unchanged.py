@@ -75,7 +75,7 @@ def stored_hashes(connection: Connection, owner: str, noun: Noun[Any]) -> frozen
 
 
 def remember_stored(connection: Connection, owner: str, noun: Noun[Any], hashes: frozenset[str]) -> None:
-    """Make the hashes that the running command stored, and those that it knew before, known to later commands."""
+    """Let later commands know these hashes: those that were known, and those that the running command stored."""
     latest = hashes if len(hashes) <= MOST_HASHES else frozenset()
     put_written(connection, owner, ("stored", noun), (noun,), latest)
 

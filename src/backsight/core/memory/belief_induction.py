@@ -177,7 +177,7 @@ def with_evidence(standing: Standing, evidence: Iterable[PastEvidence]) -> Stand
 
 
 class JudgedTrade(NamedTuple):
-    """A trade that has a result: what it is as evidence of any belief that is about it."""
+    """A closed trade with a result: the part of it that the evidence of a belief needs."""
 
     episode_id: str
     known_at: datetime

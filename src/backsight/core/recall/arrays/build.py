@@ -19,7 +19,8 @@ from backsight.core.recall.arrays.columns import (
     narrowest,
 )
 
-KINDS = {**COLUMN_TYPES, "words": "u2"}
+ARRAY_TYPES = {**COLUMN_TYPES, "words": "u2"}
+"""The smallest type of each array of a batch."""
 PARTS_AT_ONCE = 32
 """Batches whose arrays are joined at once: small arrays in memory beside the joined ones take their space twice."""
 
@@ -55,7 +56,7 @@ def build_columns(batches: Iterable[EpisodeRows], *, block: int = BLOCK_ROWS) ->
 def _joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
     """Arrays of the narrowest types that hold all parts; empties the list, so that no array is in memory twice."""
     joined: dict[str, Array] = {}
-    for name, kind in KINDS.items():
+    for name, kind in ARRAY_TYPES.items():
         values = np.concatenate([part.pop(name) for part in parts])
         joined[name] = values.astype(narrowest(np.empty(0, kind), values), copy=False)
     parts.clear()

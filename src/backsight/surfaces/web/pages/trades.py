@@ -52,7 +52,7 @@ def show(page: PageRequest) -> Response:
 
 
 def results_of(page: PageRequest) -> dict[str, Any]:
-    """The results by category, and those of a plain stop and target."""
+    """The results of the trades by category, and what a plain stop and target would have given."""
     scope, by = scope_of(page), page.choice("by", CATEGORIES) or "regime"
     stop, target = page.number("stop", 1.0) or 0.0, page.number("target", 2.0) or 0.0
     groups = page.memory.break_down(by=by, **scope, limit=GROUPS_SHOWN)
