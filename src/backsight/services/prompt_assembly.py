@@ -28,6 +28,7 @@ from backsight.core.prompts.symbol_memory import (
     SymbolMemory,
     chosen_episodes,
     recalled_line,
+    uncounted_trades,
     what_usually_happens,
 )
 from backsight.core.prompts.system import Identity, system_segments
@@ -59,9 +60,9 @@ from backsight.services.events import next_event
 from backsight.services.habit_learning import record_at
 from backsight.services.outlook import SymbolOutlook, symbol_outlook
 from backsight.services.plans import open_plans
+from backsight.services.present_state import PresentState
 from backsight.services.protocol import Protocol, protocol_for
 from backsight.services.recall import (
-    MarkedTrade,
     RecallSession,
     as_open_trade,
     encode_recall,
@@ -101,6 +102,8 @@ class PromptRequest:
     """The deployment's last decision as of the view."""
     mood: Mood
     """The deployment's mood as of the view."""
+    present: PresentState
+    """The ledger and the mood at the instant of the prompt."""
     day_start_equity: float | None
     contexts: Sequence[ContextVector]
     """One for each symbol that may be traded."""
@@ -128,11 +131,6 @@ class _Memory:
     """The section of the recent trades."""
     numbers: Mapping[str, int]
     """The row of each recent trade that is shown, by the id of the trade."""
-    open_trades: Sequence[MarkedTrade]
-    """The open trades of the strategy in the mode."""
-    account_trades: Sequence[MarkedTrade]
-    """The open trades of the account, of all its strategies."""
-    """The open trades of the strategy in the deployment's mode, with their last marks."""
 
 
 def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
@@ -192,8 +190,19 @@ def _reviewed(request: PromptRequest) -> list[Part]:
     return [decisions_under_review(lines, tally=review.tally.sentence if review.tally.resolved else "")]
 
 
-def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start_equity: float | None) -> RiskState:
-    """The risk state of a deployment. A part that cannot be read is logged and left empty, so that the tick goes on."""
+def recent_state(
+    view: View,
+    deployment: Deployment,
+    *,
+    now: datetime,
+    day_start_equity: float | None,
+    present: PresentState | None = None,
+) -> RiskState:
+    """The risk state of a deployment, with the closes of `present` that are not stored yet.
+
+    A part that cannot be read is logged and left empty, so that the tick goes on.
+    """
+    changes = stored_trades.NO_CHANGES if present is None else present.changes
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     since = min(midnight, now - HOUR)
     attempts: list[Attempt] = _or_empty(
@@ -202,13 +211,17 @@ def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start
     )
     closes: list[Close] = _or_empty(
         "closes",
-        lambda: stored_trades.closes(view, deployment.id, since=midnight),
+        lambda: stored_trades.closes(view, deployment.id, since=midnight, changes=changes),
     )
     state = risk_state(attempts, closes, now=now, day_start_equity=day_start_equity)
     if state.losing_streak < LOSING_STREAK:
         return state
     record = _or_empty("win rate", lambda: [record_at(view, deployment.mode, deployment.strategy_name)])
-    return with_win_rate(state, trades=record[0].n, wins=record[0].wins) if record else state
+    if not record:
+        return state
+    new = [] if present is None else present.uncounted(deployment)
+    wins = sum(bool(trade.won) for trade in new)
+    return with_win_rate(state, trades=record[0].n + len(new), wins=record[0].wins + wins)
 
 
 def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
@@ -240,16 +253,15 @@ def _read_memory(request: PromptRequest) -> _Memory:
     view, deployment = request.view, request.deployment
     trades: list[Trade] = []
     if request.arm == "shown":
-        trades = stored_trades.recent_closed(view, deployment.id, most=deployment.memory.recent_trades_k)
+        trades = stored_trades.recent_closed(
+            view, deployment.id, most=deployment.memory.recent_trades_k, changes=request.present.changes
+        )
     lines = [closed_line(trade, currency=request.account.currency) for trade in trades]
     recent = recent_trades(lines, now=request.at, k=deployment.memory.recent_trades_k)
-    open_in_mode = marked_trades(view, strategy_name=None, mode=deployment.mode)
     return _Memory(
         closed={trade.id: trade for trade in trades},
         recent=recent,
         numbers=row_numbers(recent, lines),
-        open_trades=[marked for marked in open_in_mode if marked[0].strategy_name == deployment.strategy_name],
-        account_trades=[marked for marked in open_in_mode if marked[0].account_id == deployment.account_id],
     )
 
 
@@ -262,20 +274,28 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
     yield last_decision([] if request.last is None else last_lines(request.last))
     if memory is None:
         return
-    state = recent_state(request.view, request.deployment, now=request.at, day_start_equity=request.day_start_equity)
+    state = recent_state(
+        request.view,
+        request.deployment,
+        now=request.at,
+        day_start_equity=request.day_start_equity,
+        present=request.present,
+    )
     yield Segment(name="recent_activity", text=render_risk_state(state))
     yield memory.recent
-    yield _open_positions(request, memory)
+    yield _open_positions(request)
     if any(each.is_known for each in recalls.memories):
-        yield what_usually_happens(recalls.memories)
-    yield your_state(request.mood)
+        yield what_usually_happens(
+            recalls.memories, uncounted=uncounted_trades(request.present.uncounted(request.deployment))
+        )
+    yield your_state(request.present.mood)
     yield plans_that_apply(_plan_lines(request))
 
 
-def _open_positions(request: PromptRequest, memory: _Memory) -> Section:
+def _open_positions(request: PromptRequest) -> Section:
     return open_positions(
         open_line(trade, mark, now=request.at, currency=request.account.currency)
-        for trade, mark in memory.open_trades
+        for trade, mark in request.present.open_trades
         if trade.deployment_id == request.deployment.id
     )
 
@@ -315,7 +335,8 @@ def _recall_symbols(
     if not contexts:
         return _SymbolRecalls()
     columns, known = ctx.database.images.at(view), underlyings(view)
-    open_trades = [as_open_trade(trade, mark) for trade, mark in memory.open_trades]
+    strategy_trades = marked_trades(view, strategy_name=deployment.strategy_name, mode=deployment.mode)
+    open_trades = [as_open_trade(trade, mark) for trade, mark in strategy_trades]
     queries = [
         RecallQuery(
             symbol=context.symbol or "",
@@ -336,8 +357,8 @@ def _recall_symbols(
             session,
             directions,
             open_trades=open_trades,
-            account_trades=memory.account_trades,
-            risk_appetite=request.mood.risk_appetite,
+            account_trades=request.present.open_trades,
+            risk_appetite=request.present.mood.risk_appetite,
             underlyings=known,
         )
         for session in sessions

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from backsight.core.instants import nearest_minute
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Direction
 from backsight.core.prompts.amounts import share, span
 from backsight.core.prompts.sections import Row, Section, section_of
-from backsight.core.prompts.trades import exit_in_words, minutes_held
+from backsight.core.prompts.trades import EXITS, exit_in_words, minutes_held
 from backsight.core.recall.base_rate import (
     TOO_LITTLE,
     BaseRate,
@@ -187,9 +188,36 @@ def _mean(mean: LevelOutcome, trades: int) -> str:
     return f"{text} ({margin}){coverage}"
 
 
-def what_usually_happens(memories: Sequence[SymbolMemory]) -> Section:
-    """Outlook, nearest episodes and warnings of each symbol; outlooks are dropped last."""
-    return section_of("what_usually_happens", HEADING, (row for memory in memories for row in _rows(memory)))
+def what_usually_happens(memories: Sequence[SymbolMemory], *, uncounted: str = "") -> Section:
+    """Outlook, nearest episodes and warnings of each symbol; outlooks are dropped last.
+
+    `uncounted` is the line of the trades that none of the figures counts yet.
+    """
+    rows = [row for memory in memories for row in _rows(memory)]
+    return section_of("what_usually_happens", HEADING, [*([Row(uncounted)] if uncounted else []), *rows])
+
+
+MOST_UNCOUNTED = 3
+"""Trades named as not counted yet; more are counted."""
+
+
+def uncounted_trades(trades: Sequence[Trade]) -> str:
+    """A line that names trades that closed right before the prompt, which the figures of the section do not count.
+
+    >>> uncounted_trades([])
+    ''
+    """
+    named = [_uncounted(trade) for trade in trades[:MOST_UNCOUNTED]]
+    more = [f"{len(trades) - MOST_UNCOUNTED} more"] if len(trades) > MOST_UNCOUNTED else []
+    return f"- not counted yet: {'; '.join([*named, *more])}" if named else ""
+
+
+def _uncounted(trade: Trade) -> str:
+    """Symbol, direction, result and ending of a trade with the time of its exit."""
+    result = "no outcome" if trade.outcome is None else outcome_in_words(trade.outcome)
+    ending = EXITS.get(trade.exit_reason or "", "closed")
+    time = "" if trade.closed_at is None else f" {nearest_minute(trade.closed_at):%H:%M}"
+    return f"{name(trade.symbol, tokens=SYMBOL_TOKENS)} {trade.direction} {result}, {ending}{time}"
 
 
 def _rows(memory: SymbolMemory) -> Iterator[Row]:
