@@ -233,7 +233,8 @@ class Decision:
     confidence: float | None
     recommended_share: float | None
     """The share of equity to risk that `position_size` recommended for the proposal, as of right before the tick; None
-    if the proposal enters nothing, and before the strategy has results in R."""
+    if the proposal enters nothing, and where there was no recommendation. In decisions of older stores, 0
+    may stand for no recommendation, too."""
     verdict: Verdict
     flatten: bool
     """A command to close everything was in force."""

@@ -192,14 +192,15 @@ class OwmScore(Arm):
 
 
 class RecommendedSize(Arm):
-    """What `position_size` recommends."""
+    """What `position_size` recommends; without a recommendation the recorded size, which is the strategy's own."""
 
     name = "position_size"
-    meaning = "what position_size recommends"
+    meaning = "what position_size recommends, else the recorded size"
 
     def decide(self, question: Question) -> ArmDecision:
         size = question.size
-        return ArmDecision(share=size.recommended, confidence=size.win_rate)
+        share = question.entry.recorded_share if size.recommended is None else size.recommended
+        return ArmDecision(share=share, confidence=size.win_rate)
 
 
 class SkipWarned(Arm):

@@ -151,13 +151,11 @@ def _share_at_risk(trade: Trade, mark: PositionMark | None) -> float | None:
 def recommended_share(
     ctx: Context, view: View, deployment: Deployment, direction: Direction, context: ContextVector
 ) -> float | None:
-    """The share of equity that `position_size` recommends to risk on an entry; None before there are results in R."""
+    """The share of equity that `position_size` recommends to risk on an entry; None if there is no recommendation."""
     strategy, symbol, known = deployment.strategy_name, context.symbol or "", underlyings_in(view)
     symbols = (symbol, *known.joined(symbol))
     trade_filter = evidence_filter(view, deployment.mode, strategy_name=strategy, symbols=symbols)
     evidence = sizing_evidence(ctx.database.images.at(view), trade_filter, view.horizon, known)
-    if not len(evidence.in_r.day):
-        return None
     return recommended_size(
         evidence,
         sizing_query(direction, context, known),

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Direction
-from backsight.core.prompts.amounts import share, span
+from backsight.core.prompts.amounts import span
 from backsight.core.prompts.sections import Row, Section, section_of
 from backsight.core.prompts.trades import exit_in_words, minutes_held
 from backsight.core.recall.base_rate import (
@@ -57,7 +57,7 @@ class DirectionOutlook:
     def text(self) -> str:
         """The base rate and the recommended risk in words."""
         rate = NOTHING if self.base_rate is None else rate_in_words(self.base_rate)
-        risk = "" if self.size is None else f" Recommended risk {share(self.size.recommended)} of equity: "
+        risk = "" if self.size is None else f" {self.size.answer}. "
         reason = "" if self.size is None else shorten(self.size.reason, most=REASON, tokens=75)
         return f"{self.direction}: {shorten(rate, most=HEADLINE, tokens=80)}.{risk}{reason}"
 
