@@ -5,11 +5,14 @@ from datetime import date
 from typing import Literal, assert_never, get_args
 
 from backsight.core.portfolio import Direction
+from backsight.core.quantiles import NORMAL_95
 from backsight.core.regime import Regime, Session, VolatilityRegime
 
 Category = Literal["direction", "symbol", "regime", "volatility_regime", "session"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 
+FEWEST_TRADES = 10
+"""Trades with a result in R below which there is no recommendation."""
 SizeKind = Literal["sized", "no_recommendation", "no_edge", "not_now"]
 """What a recommendation says: a share to risk; nothing, since too little is known, so that the strategy's own risk
 applies; that the expected outcome is very likely below 0; or that the risk is used up at present."""
@@ -126,6 +129,13 @@ class PositionSize:
     """E[R²], including one loss that has not happened yet."""
     risk_appetite: float
     cap: float
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 90% interval of the expected outcome in R; None without a mean."""
+        if self.mean is None or self.deviation is None:
+            return None
+        return self.mean - NORMAL_95 * self.deviation, self.mean + NORMAL_95 * self.deviation
 
     @property
     def answer(self) -> str:

@@ -30,6 +30,7 @@ from backsight.core.recall.arrays.selection import TradeFilter, select_trades
 from backsight.core.recommended_size import (
     ANY_TRADE,
     CATEGORIES,
+    FEWEST_TRADES,
     NOTHING_OPEN,
     Category,
     OpenRisk,
@@ -42,7 +43,6 @@ from backsight.core.recommended_size import (
 from backsight.core.serial_correlation import wave_variances, widening
 from backsight.core.statistics import t_quantile
 
-FEWEST_TRADES = 10
 SCEPTICAL_TRADES = 10.0
 DOUBT = 0.15
 """The quantile of the mean's posterior that the size is computed from."""

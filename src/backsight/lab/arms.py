@@ -21,8 +21,8 @@ from backsight.core.market import Bar, bars_closed_by
 from backsight.core.orders import BrokerSnapshot
 from backsight.core.portfolio import Portfolio
 from backsight.core.recall.rank import WARNINGS, RecalledMemory
-from backsight.core.recommended_size import PositionSize
-from backsight.core.sizing import FEWEST_TRADES, SHARE_OF_KELLY
+from backsight.core.recommended_size import FEWEST_TRADES, PositionSize
+from backsight.core.sizing import SHARE_OF_KELLY
 from backsight.core.strategies import MemoryOverrides
 from backsight.lab.trades import LabEntry, LabTrade
 from backsight.memory import Memory

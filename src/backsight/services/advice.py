@@ -16,7 +16,7 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import episodes_where
 from backsight.core.memory.semantic import main_outcome, place_of, won
 from backsight.core.missing_outcomes import KnownOutcomes
-from backsight.core.recommended_size import SizedTrade, SizingQuery
+from backsight.core.recommended_size import FEWEST_TRADES, SizedTrade, SizingQuery
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import OutcomeUnit
 from backsight.services.habit_learning import falling_outcomes_since
@@ -155,8 +155,6 @@ class AdviceTrades:
     @cached_property
     def _strategies(self) -> int:
         """The number of strategies in the mode with enough trades to be sized."""
-        from backsight.core.sizing import FEWEST_TRADES
-
         return sum(n >= FEWEST_TRADES for n in stored.trades_in_r(self._view, self._deployment.mode).values())
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from backsight.core.prompts.budget import FittedPrompt, Part, fit_to_budget, tok
 from backsight.core.prompts.decisions import decisions_under_review
 from backsight.core.prompts.lessons import lessons_section, read_lessons
 from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
-from backsight.core.prompts.sections import Section
+from backsight.core.prompts.sections import MOST_SYMBOLS, Section
 from backsight.core.prompts.state import your_state
 from backsight.core.prompts.symbol_memory import (
     RecalledLine,
@@ -63,7 +63,6 @@ from backsight.services.protocol import Protocol, protocol_for
 from backsight.services.recall import (
     MarkedTrade,
     RecallSession,
-    as_open_trade,
     encode_recall,
     keep_answer,
     marked_trades,
@@ -80,8 +79,6 @@ REVIEWED = 5
 """How many previous decisions are reviewed."""
 RECALLED = 3
 """How many episodes are recalled for a symbol."""
-MOST_SYMBOLS = 8
-"""The most symbols in "What usually happens here"; more would not fit."""
 T = TypeVar("T")
 
 
@@ -116,6 +113,8 @@ class _SymbolRecalls:
 
     memories: tuple[SymbolMemory, ...] = ()
     handles: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    """Symbols that may be traded, too, and are only named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +160,6 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
     if protocol is not None:
         parts.append(protocol.section)
     prompt = fit_to_budget(parts, budget=request.budget)
-    text = prompt.text
-    lines = [line for memory in recalls.memories for line in (*memory.nearest, *memory.warnings)]
     has_lessons = any(segment.name == "lessons" for segment in prompt.segments)
     return Prompt(
         system=tuple(segment for segment in prompt.segments if segment.name in SYSTEM),
@@ -172,11 +169,18 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
         memory_tokens=tokens_of(segment for segment in prompt.segments if segment.name in MEMORY),
         cuts=prompt.cuts,
         fits=prompt.fits,
-        recalled=tuple(dict.fromkeys(line.id for line in lines if line.text in text)),
+        recalled=_recalled(parts, prompt),
         recalls=recalls.handles,
         citations=() if protocol is None else _citations(protocol, prompt),
         lessons_hash=note.content_hash if note is not None and has_lessons else None,
     )
+
+
+def _recalled(parts: Iterable[Part], prompt: FittedPrompt) -> tuple[str, ...]:
+    """The ids of the episodes that the prompt shows."""
+    rows = [row for part in parts if isinstance(part, Section) for row in part.rows if row.id is not None]
+    lines = {line for segment in prompt.segments for line in segment.text.split("\n")} if rows else set()
+    return tuple(dict.fromkeys(row.id for row in rows if row.id is not None and row.text in lines))
 
 
 def _reviewed(request: PromptRequest) -> list[Part]:
@@ -266,8 +270,7 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
     yield Segment(name="recent_activity", text=render_risk_state(state))
     yield memory.recent
     yield _open_positions(request, memory)
-    if any(each.is_known for each in recalls.memories):
-        yield what_usually_happens(recalls.memories)
+    yield what_usually_happens(recalls.memories, others=recalls.others)
     yield your_state(request.mood)
     yield plans_that_apply(_plan_lines(request))
 
@@ -308,14 +311,13 @@ def _plan_lines(request: PromptRequest) -> list[PlanLine]:
 def _recall_symbols(
     ctx: Context, request: PromptRequest, memory: _Memory, directions: Sequence[Direction]
 ) -> _SymbolRecalls:
-    """Recall this strategy's episodes for each symbol that may be traded, symbols with an open position first."""
+    """Recall this strategy's episodes for each symbol that may be traded; beyond six, the others are named."""
     view, deployment = request.view, request.deployment
-    open_symbols = {position.symbol for position in request.portfolio.positions} if request.portfolio else set()
-    contexts = sorted(request.contexts, key=lambda context: context.symbol not in open_symbols)[:MOST_SYMBOLS]
+    ordered = _by_urgency(request, memory)
+    contexts, others = ordered[:MOST_SYMBOLS], ordered[MOST_SYMBOLS:]
     if not contexts:
         return _SymbolRecalls()
     columns, known = ctx.database.images.at(view), underlyings(view)
-    open_trades = [as_open_trade(trade, mark) for trade, mark in memory.open_trades]
     queries = [
         RecallQuery(
             symbol=context.symbol or "",
@@ -335,7 +337,6 @@ def _recall_symbols(
             ctx,
             session,
             directions,
-            open_trades=open_trades,
             account_trades=memory.account_trades,
             risk_appetite=request.mood.risk_appetite,
             underlyings=known,
@@ -348,11 +349,22 @@ def _recall_symbols(
     trades = _trades_of(view, outlooks, memory.closed)
     return _SymbolRecalls(
         memories=tuple(
-            _symbol_memory(query.symbol, known.joined(query.symbol), outlook, trades, memory.numbers)
+            _symbol_memory(query, known.joined(query.symbol), outlook, trades, memory.numbers)
             for query, outlook in zip(queries, outlooks, strict=True)
         ),
         handles=handles,
+        others=tuple(context.symbol or "" for context in others),
     )
+
+
+def _by_urgency(request: PromptRequest, memory: _Memory) -> list[ContextVector]:
+    """The contexts in the caller's order, those of symbols with a position or a plan that applies first."""
+    urgent = {position.symbol for position in request.portfolio.positions} if request.portfolio else set()
+    urgent |= {trade.symbol for trade, _ in memory.open_trades}
+    contexts = request.contexts
+    if len(contexts) > MOST_SYMBOLS:  # in shorter lists the order does not decide what is shown
+        urgent |= {context.symbol or "" for context in contexts if _plan_lines(replace(request, contexts=[context]))}
+    return sorted(contexts, key=lambda context: context.symbol not in urgent)
 
 
 def _trades_of(view: View, outlooks: Iterable[SymbolOutlook], closed: Mapping[str, Trade]) -> dict[str, Trade]:
@@ -363,7 +375,7 @@ def _trades_of(view: View, outlooks: Iterable[SymbolOutlook], closed: Mapping[st
 
 
 def _symbol_memory(
-    symbol: str,
+    query: RecallQuery,
     joined: tuple[str, ...],
     outlook: SymbolOutlook,
     trades: Mapping[str, Trade],
@@ -378,8 +390,10 @@ def _symbol_memory(
 
     nearest, warnings = chosen_episodes(outlook.nearest, outlook.warnings)
     return SymbolMemory(
-        symbol=symbol,
+        symbol=query.symbol,
         joined=joined,
+        context=query.context,
+        trades=outlook.trades,
         outlooks=outlook.directions,
         nearest=lines(nearest),
         warnings=lines(warnings),
