@@ -87,6 +87,7 @@ from backsight.services.mood import mood_in
 from backsight.services.outlook import recommended_share
 from backsight.services.paging import cursor_after, instant_of, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
+from backsight.services.present_state import PresentState, recorded_state, state_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
 from backsight.services.recall import are_kept, repeat_recalls
 from backsight.services.reflection import ReflectionResult, reflect_if_due
@@ -232,6 +233,12 @@ def open_tick(
         decision = stored.last_decision(view, target)
         last = None if decision is None else as_last(decision)
         at_tick, mood = ctx.view(connection, at, seen_at), mood_in(view, target)
+        arm, present = _arm_of_day(target, at), PresentState(mood=mood)
+        if arm != "off":
+            _check_newer(before, stored.last_of_account_then(view, account.id))
+            present = state_at_tick(
+                view, target, account, before, at=at, sequence=sequence, unstored=unstored, recorded_at=ctx.now
+            )
         contexts = tuple(
             with_agent_state(context_at(symbol, at, recent_bars(at_tick, symbol, unstored=unstored)), mood)
             for symbol in dict.fromkeys(symbols)
@@ -242,10 +249,11 @@ def open_tick(
             account=account,
             at=at,
             view=view,
-            arm=_arm_of_day(target, at),
+            arm=arm,
             portfolio=before.portfolio,
             last=decision,
             mood=mood,
+            present=present,
             day_start_equity=before.portfolio.equity if day_start is None else day_start,
             contexts=contexts,
             market=market,
@@ -295,7 +303,8 @@ def preview_context(
         target = the_deployment(view, deployment)
         decision = stored.last_decision(view, target)
         last = None if decision is None else as_last(decision)
-        portfolio = None if decision is None else decision.last_snapshot.portfolio
+        of_account = stored.last_decision_of_account_then(view, target.account_id)
+        portfolio = None if of_account is None else of_account.last_snapshot.portfolio
         mood = mood_in(view, target)
         contexts = tuple(
             with_agent_state(context_at(symbol, at, recent_bars(view, symbol)), mood)
@@ -310,6 +319,7 @@ def preview_context(
             portfolio=portfolio,
             last=decision,
             mood=mood,
+            present=recorded_state(view, target),
             day_start_equity=day_start_equity(last, at),
             contexts=contexts,
             market=market,
@@ -401,12 +411,12 @@ def close_tick(
     if not (are_kept(ctx, recalls) and (not entries or ctx.database.images.has(ctx.owner))):
         with ctx.reading() as connection:  # other commands need not wait for what takes long the first time
             repeat_recalls(ctx, connection, recalls, at=at, field="recalls")
-            _with_shares(ctx, connection, deployment, proposed, before, closed_bars, at=at)
+            _with_shares(ctx, connection, deployment, proposed, before, closed_bars, at=at, sequence=sequence)
     with ctx.writing() as transaction:
         connection = transaction.connection
         repeated_recalls = repeat_recalls(ctx, connection, recalls, at=at, field="recalls")
         target = deployment_named(connection, ctx.owner, deployment)
-        decided = _with_shares(ctx, connection, deployment, proposed, before, closed_bars, at=at)
+        decided = _with_shares(ctx, connection, deployment, proposed, before, closed_bars, at=at, sequence=sequence)
         account = account_of(connection, target)
         report = TickReport(
             at=at,
@@ -693,34 +703,36 @@ def _with_shares(
     unstored: Sequence[Sequence[Bar]],
     *,
     at: datetime,
+    sequence: int,
 ) -> tuple[DecidedOrder, ...]:
     """The orders with the share of equity that was recommended for each; must be called before the tick writes."""
-    return tuple(
-        replace(
-            each, recommended_share=_recommended_share(ctx, connection, deployment, each.order, before, unstored, at=at)
-        )
-        for each in proposed
+    directions = [entry_direction(each.order, before) for each in proposed]
+    if not any(directions):
+        return tuple(proposed)
+    target, view = deployment_named(connection, ctx.owner, deployment), ctx.view(connection, at - JUST_BEFORE)
+    present = state_at_tick(
+        view,
+        target,
+        account_of(connection, target),
+        before,
+        at=at,
+        sequence=sequence,
+        unstored=unstored,
+        recorded_at=ctx.now,
     )
-
-
-def _recommended_share(
-    ctx: Context,
-    connection: Connection,
-    deployment: str,
-    proposal: Order,
-    before: BrokerSnapshot,
-    unstored: Sequence[Sequence[Bar]],
-    *,
-    at: datetime,
-) -> float | None:
-    """The share of equity that was recommended for a proposal; None if it enters nothing."""
-    direction = entry_direction(proposal, before)
-    if direction is None:
-        return None
-    target, symbol = deployment_named(connection, ctx.owner, deployment), proposal.symbol
-    series = recent_bars(ctx.view(connection, at), symbol, unstored=unstored)
-    view = ctx.view(connection, at - JUST_BEFORE)
-    return recommended_share(ctx, view, target, direction, context_at(symbol, at, series))
+    contexts = {
+        symbol: context_at(symbol, at, recent_bars(ctx.view(connection, at), symbol, unstored=unstored))
+        for symbol in {each.order.symbol for each in proposed}
+    }
+    return tuple(
+        each
+        if direction is None
+        else replace(
+            each,
+            recommended_share=recommended_share(ctx, view, target, direction, contexts[each.order.symbol], present),
+        )
+        for each, direction in zip(proposed, directions, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -378,7 +378,7 @@ def _store_batch(
     if not batch:
         return
     keys = counts.possibly_known(fill.key for _, fill in batch)
-    known = stored.fills_by_key(transaction.connection, account.owner_id, account.id, keys)
+    known = stored.fills_by_key(everything(transaction.connection, account.owner_id), account.id, keys)
     new: dict[tuple[str, str], Fill] = {}
     restated: list[Fill] = []
     # Where a file continues an instant of which some fills are stored, its new fills are numbered relative to those.
@@ -666,7 +666,9 @@ class _Replay:
     def _known_fills(self, trade: Trade) -> list[Fill]:
         """The fills of a position from the entry of a trade on, without splits that the trade does not know."""
         account, key = self._account, trade.position_key or ""
-        fills = stored.fills_of_position(self._connection, account.owner_id, account.id, key, since=trade.opened_at)
+        fills = stored.fills_of_position(
+            everything(self._connection, account.owner_id), account.id, key, since=trade.opened_at
+        )
         return [fill for fill in fills if fill.key not in self._new_splits]
 
     def _last_trip(self, fill: Fill) -> RoundTrip | None:

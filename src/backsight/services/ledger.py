@@ -1,4 +1,7 @@
-"""Posting a tick to the ledger: read the positions concerned, infer missing fills, write fills, trades and marks."""
+"""Settling a tick: read the positions concerned, infer missing fills, and compute the fills, trades and marks.
+
+`settle_tick` reads and computes; `post` also writes.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +15,7 @@ from backsight.core.fills import Fill
 from backsight.core.instants import JUST_BEFORE, Horizon, format_instant
 from backsight.core.instruments import Instrument, SymbolRules, lacks_lot_step
 from backsight.core.market import Bar
-from backsight.core.memory.affective import equity_fact, with_agent_state
+from backsight.core.memory.affective import EquityFact, TransferFact, equity_fact, with_agent_state
 from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_trade
 from backsight.core.orders import (
     BrokerReason,
@@ -52,7 +55,8 @@ from backsight.core.trades.rename import ledger_keys, under_keys
 from backsight.core.trades.settle import LedgerChange, Phase, from_first, settle
 from backsight.core.trades.trade import Entry, Trade, dollars_for_one, in_dollars
 from backsight.services.learning import BulkLearning, LearningReport, learn_equity, learn_trades
-from backsight.services.market import context_at, recent_bars, regime_at
+from backsight.services.ledger_rows import LedgerRows, RowChanges
+from backsight.services.market import Series, context_at, recent_bars, regime_at
 from backsight.services.mood import mood_at
 from backsight.services.rates import Rates
 from backsight.store import bars as stored_bars
@@ -63,7 +67,7 @@ from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
-from backsight.store.view import View
+from backsight.store.view import EVERYTHING, View, everything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,22 +153,101 @@ class _TradeAfter:
     progress: TradeProgress
 
 
-def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None = None) -> PostedTick:
-    """Bring the ledger to the broker's state, and return the trades that were opened and closed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledTick:
+    """What a tick makes of the ledger: computed, and not written."""
 
-    If many ticks are posted one after the other, `learning` collects what they teach, and its caller finishes it.
-    """
-    connection = transaction.connection
+    tick: Tick
+    """With the positions and fills of renamed symbols under the keys that the ledger has for them."""
+    inherited: Sequence[Instrument]
+    """New instruments, of renamed symbols."""
+    instruments: Mapping[str, Instrument]
+    state: _LedgerState
+    change: LedgerChange
+    trades: Sequence[_TradeAfter]
+    """Every trade that is open or that the tick changed."""
+    marks: Sequence[PositionMark]
+
+    @property
+    def rows(self) -> list[Trade]:
+        return [each.trade for each in self.trades]
+
+    @property
+    def changed(self) -> list[Trade]:
+        """The trades that are new or changed."""
+        return [row for row in self.rows if self.state.trades.get(row.id) is not row]
+
+    @property
+    def withdrawn(self) -> list[Trade]:
+        """The trades that no longer follow from the fills."""
+        current = {trade_id_of(self.tick.decision.account_id, trip) for trip in self.change.trips}
+        return [former for former in self.state.trades.values() if former.id not in current]
+
+    @property
+    def unlearned(self) -> list[Trade]:
+        """The trades whose episodes are withdrawn: they were closed, and no longer follow or teach."""
+        withdrawn = {trade.id for trade in self.withdrawn}
+        withdrawn |= {row.id for row in self.rows if not teaches(row)}
+        return [former for former in self.state.trades.values() if former.status == "closed" and former.id in withdrawn]
+
+    @property
+    def restated(self) -> list[Fill]:
+        """The stored fills that change, as they are afterwards."""
+        changed = {fill.key for fill in (*self.change.restated, *self.change.withdrawn)}
+        joined = (fill for fill in self.state.joined if fill.key not in changed)
+        return [*self.state.restated, *self.change.restated, *joined]
+
+    @property
+    def added(self) -> list[Fill]:
+        """The new fills; of two ticks of one instant, a transfer says which one reported it."""
+        decision_id = self.tick.decision.id
+        return [
+            replace(fill, decision_id=decision_id) if fill.kind == "transfer" else fill for fill in self.change.added
+        ]
+
+    @property
+    def opened(self) -> tuple[Trade, ...]:
+        return tuple(row for row in self.rows if row.id not in self.state.trades)
+
+    @property
+    def closed(self) -> tuple[Trade, ...]:
+        """The trades that were not closed before; a new trade may be both opened and closed."""
+        closed_before = {trade.id for trade in self.state.trades.values() if trade.status == "closed"}
+        return tuple(row for row in self.rows if row.status == "closed" and row.id not in closed_before)
+
+    @property
+    def equity_fact(self) -> EquityFact | TransferFact:
+        """The account's equity as the mood learns it, without what was paid in or out since the last tick."""
+        decision = self.tick.decision
+        moved = math.fsum(fill.amount for fill in self.change.added if fill.kind == "transfer")
+        return equity_fact(decision.id, decision.at, decision.sequence, decision.equity, moved)
+
+    @property
+    def row_changes(self) -> RowChanges:
+        """The changed rows, for a later tick that is settled before this one is stored."""
+        fills: dict[tuple[str, str], Fill | None] = {fill.key: fill for fill in (*self.restated, *self.added)}
+        trades: dict[str, Trade | None] = {trade.id: trade for trade in self.changed}
+        return RowChanges(
+            decision=self.tick.decision,
+            fills=fills | dict.fromkeys((fill.key for fill in self.change.withdrawn), None),
+            trades=trades | dict.fromkeys((trade.id for trade in self.withdrawn), None),
+            marks=self.marks,
+            orders=placed_orders(self.tick.decision),
+        )
+
+
+def settle_tick(rows: LedgerRows, tick: Tick, *, unstored: Sequence[Sequence[Bar]] = ()) -> SettledTick:
+    """Lead the ledger to the broker's state. `unstored` are series of closed bars that count as if they were stored."""
     # Read: the two snapshots with their new fills, and the rows of the positions that they concern.
-    open_trades = stored.open_trades(connection, tick.decision.owner_id, tick.decision.account_id)
-    symbols = _Symbols(connection, tick, open_trades)
-    reported_tick, tick = tick, _under_ledger_keys(connection, tick, open_trades, symbols.rules)
-    since, now, restated = _phases(connection, tick, symbols)
-    market = MarketBars(connection, tick.decision.owner_id, until=tick.at)
+    open_trades = rows.open_trades(tick.decision.account_id)
+    symbols = _Symbols(rows.view, tick, open_trades, unstored)
+    tick = _under_ledger_keys(rows, tick, open_trades, symbols.rules)
+    since, now, restated = _phases(rows, tick, symbols)
+    market = MarketBars(rows, until=tick.at, unstored=unstored)
     reported = *since.reported, *now.reported
     state = _ledger_state(market, tick, reported, restated, open_trades, symbols.instruments)
     since = replace(since, stamp=replace(since.stamp, snapshots=state.snapshots))
-    since, now = _linked(connection, tick, state, since, now)
+    since, now = _linked(rows, tick, state, since, now)
     last_seen = {key: mark.position for key, mark in state.marks.items()}
     bars = _bars_since_last(market, tick, state)
     # Compute: infer the fills that were not reported, and the trades that follow from all fills.
@@ -179,30 +262,64 @@ def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None 
         rules=symbols.rules,
     )
     trades = _trades(market, tick, state, change)
-    rows = [each.trade for each in trades]
+    return SettledTick(
+        tick=tick,
+        inherited=symbols.inherited,
+        instruments=symbols.instruments,
+        state=state,
+        change=change,
+        trades=trades,
+        marks=_marks(tick, state, trades),
+    )
+
+
+def post(transaction: Transaction, tick: Tick, *, learning: BulkLearning | None = None) -> PostedTick:
+    """Bring the ledger to the broker's state, and return the trades that were opened and closed.
+
+    If many ticks are posted one after the other, `learning` collects what they teach, and its caller finishes it.
+    """
+    settled = settle_tick(LedgerRows(everything(transaction.connection, tick.decision.owner_id)), tick)
     # Write: facts first, then what is derived from them.
-    for instrument in symbols.inherited:
+    for instrument in settled.inherited:
         transaction.revise(stored_instruments.INSTRUMENTS, instrument)
-    _write_fills(transaction, tick, state, change)
+    _write_fills(transaction, settled)
     _write_orders(transaction, tick)
-    learned = _write_trades(transaction, tick, state, change, rows, learning)
-    _write_marks(transaction, tick, state, trades)
-    _write_equity(transaction, tick, change)
-    gap = None
-    if not any(each.trade.currency for each in trades):
-        gap = equity_gap(tick.equity_change, change, [_worth(tick, state, each) for each in trades])
-    decision = replace(reported_tick.decision, equity_gap=gap)
-    posted = _posted(replace(tick, decision=decision), state, change, rows, learned)
-    return replace(posted, rests=tuple(possible_rests(rows, tick.at, symbols.instruments)))
+    learned = _write_trades(transaction, settled, learning)
+    stored.add_marks(transaction, tick.decision.owner_id, tick.decision.id, settled.marks)
+    learn_equity(
+        transaction,
+        tick.decision.owner_id,
+        tick.decision.account_id,
+        settled.equity_fact,
+        recorded_at=tick.decision.recorded_at,
+    )
+    gap, state, change = None, settled.state, settled.change
+    if not any(trade.currency for trade in settled.rows):
+        gap = equity_gap(tick.equity_change, change, [_worth(settled.tick, state, each) for each in settled.trades])
+    opened, closed = settled.opened, settled.closed
+    return PostedTick(
+        decision=replace(
+            tick.decision,
+            equity_gap=gap,
+            opened=tuple(trade.id for trade in opened),
+            closed=tuple(trade.id for trade in closed),
+        ),
+        opened=opened,
+        closed=closed,
+        learned=learned,
+        incomplete=tuple(fill for fill in change.added if fill.price_source == "last_known" or fill.fee_is_missing),
+        uncounted=tuple(_uncounted(change)),
+        rests=tuple(possible_rests(settled.rows, tick.at, settled.instruments)),
+    )
 
 
-def _under_ledger_keys(connection: Connection, tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules) -> Tick:
+def _under_ledger_keys(rows: LedgerRows, tick: Tick, open_trades: Sequence[Trade], rules: SymbolRules) -> Tick:
     """The tick with the positions and fills of renamed symbols under the keys that the ledger has for them."""
     decision = tick.decision
     snapshots = decision.before, decision.last_snapshot
     reported = {fill.position_key or fill.symbol for each in snapshots for fill in each.fills if fill.symbol}
     new_keys = {*tick.positions_before, *tick.positions_after, *reported} - {each.position_key for each in open_trades}
-    renames = stored.renames(connection, decision.owner_id, decision.account_id) if new_keys else {}
+    renames = rows.renames(decision.account_id) if new_keys else {}
     keys = ledger_keys(open_trades, snapshots, rules, renames)
     if not keys:
         return tick
@@ -225,38 +342,55 @@ def _worth(tick: Tick, state: _LedgerState, each: _TradeAfter) -> TradeWorth:
 
 
 class MarketBars:
-    """The bars that were closed at an instant; each query runs once."""
+    """The bars that were closed at an instant, stored ones and those that are not stored yet; each query runs once."""
 
-    def __init__(self, connection: Connection, owner: str, *, until: datetime) -> None:
-        self.connection = connection
-        self.owner = owner
+    def __init__(self, rows: LedgerRows, *, until: datetime, unstored: Sequence[Sequence[Bar]] = ()) -> None:
+        self.rows = rows
         self.until = until
+        self.unstored = [series for series in unstored if series]
         self._read: dict[tuple[str, datetime, int | None], list[Bar]] = {}
 
     def since(self, symbol: str, after: datetime, seconds: int | None = None) -> list[Bar]:
-        """The bars that closed after an instant, of the given length or of the shortest that is stored."""
+        """The bars that closed after an instant, of the given length or of the shortest that there is."""
         key = symbol, after, seconds
         if key not in self._read:
             self._read[key] = self._closed(symbol, after, seconds)
         return self._read[key]
 
+    def recent(self, symbol: str, at: datetime) -> Series:
+        """The last bars of a symbol that were closed at an instant, in each interval."""
+        view = View(self.rows.view.connection, self.rows.view.owner, Horizon(as_of=at))
+        return recent_bars(
+            view, symbol, unstored=[[bar for bar in each if bar.closes_at <= at] for each in self.unstored]
+        )
+
     def _closed(self, symbol: str, after: datetime, seconds: int | None) -> list[Bar]:
-        length = seconds or stored_bars.finest_interval(self.connection, self.owner, symbol)
+        connection, owner = self.rows.view.connection, self.rows.view.owner
+        new = {each[0].interval_seconds: each for each in self.unstored if each[0].symbol == symbol}
+        lengths = [*new, *filter(None, [stored_bars.finest_interval(connection, owner, symbol)])]
+        length = seconds or min(lengths, default=None)
         if length is None:
             return []
-        return stored_bars.bars_closed(
-            self.connection, self.owner, symbol=symbol, interval_seconds=length, after=after, until=self.until
+        bars = stored_bars.bars_closed(
+            connection, owner, symbol=symbol, interval_seconds=length, after=after, until=self.until
         )
+        if length not in new:
+            return bars
+        by_opening = {bar.opened_at: bar for bar in (*new[length], *bars) if after < bar.closes_at <= self.until}
+        return [by_opening[at] for at in sorted(by_opening)]
 
 
 class _Symbols:
     """What is known of the symbols of a tick: their instruments, and the rates of their currencies."""
 
-    def __init__(self, connection: Connection, tick: Tick, open_trades: Sequence[Trade]) -> None:
+    def __init__(self, view: View, tick: Tick, open_trades: Sequence[Trade], unstored: Sequence[Sequence[Bar]]) -> None:
         snapshots = tick.decision.before, tick.decision.last_snapshot
         symbols = {symbol for each in snapshots for symbol in (*each.marks, *(fill.symbol for fill in each.fills))}
         symbols |= {trade.symbol for trade in open_trades}
-        instruments = stored_instruments.instruments_of(connection, tick.decision.owner_id, sorted(symbols))
+        # What is said of an instrument at the instant of a tick counts for it.
+        horizon = view.horizon if view.horizon is EVERYTHING else replace(view.horizon, as_of=tick.at)
+        then = View(view.connection, view.owner, horizon)
+        instruments = stored_instruments.instruments_then(then, sorted(symbols))
         self.instruments = {each.symbol: each for each in instruments}
         by_key = {trade.position_key: self.instruments.get(trade.symbol) for trade in open_trades}
         self.inherited = [
@@ -268,7 +402,7 @@ class _Symbols:
         ]
         """The instruments of renamed symbols, for those new symbols that have none."""
         self.instruments |= {each.symbol: each for each in self.inherited}
-        self.rates = Rates(connection, tick.account)
+        self.rates = Rates(view.connection, tick.account, unstored=unstored)
         self.rules = self.rates.rules(self.instruments.values(), tick.at, tick.decision.last_snapshot.marks)
 
 
@@ -276,7 +410,7 @@ _ByKey = dict[tuple[str, str], Fill]
 """Fills by symbol and id."""
 
 
-def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phase, Phase, _ByKey]:
+def _phases(rows: LedgerRows, tick: Tick, symbols: _Symbols) -> tuple[Phase, Phase, _ByKey]:
     """The two phases of a tick: from the last tick to `before`, and from `before` to `after`.
 
     Also the stored fills whose fees are reported anew, with these fees.
@@ -308,7 +442,7 @@ def _phases(connection: Connection, tick: Tick, symbols: _Symbols) -> tuple[Phas
     for key in first.keys() & second.keys():
         _check_same(second[key], first[key])
         first[key] = first[key].with_fee_of(second[key])
-    known = stored.fills_by_key(connection, decision.owner_id, decision.account_id, [*first, *second])
+    known = rows.fills_by_key(decision.account_id, [*first, *second])
     restated: _ByKey = {}
     for key, fill in known.items():
         latest = second.get(key) or first[key]
@@ -356,7 +490,7 @@ def _reported(tick: Tick, snapshot: BrokerSnapshot, symbols: _Symbols, *, decide
     return by_key
 
 
-def _linked(connection: Connection, tick: Tick, state: _LedgerState, since: Phase, now: Phase) -> tuple[Phase, Phase]:
+def _linked(rows: LedgerRows, tick: Tick, state: _LedgerState, since: Phase, now: Phase) -> tuple[Phase, Phase]:
     """The phases, with fills of orders that earlier decisions placed given to those decisions.
 
     A fill that reports an order id belongs to the decision that placed the order. Any other belongs to the decision
@@ -365,10 +499,10 @@ def _linked(connection: Connection, tick: Tick, state: _LedgerState, since: Phas
     reported = (*since.reported, *now.reported)
     if tick.last is None or not (reported or _has_moved(tick, state)):
         return since, now
-    last = stored_decisions.decision(connection, tick.decision.owner_id, tick.last.id)
+    last = rows.decision(tick.last.id)
     waiting_ids = [] if last is None else _ids_of_executed(last.last_snapshot.portfolio, tick.decision.before.portfolio)
     ids = {*waiting_ids, *(fill.order_id for fill in reported if fill.order_id is not None)}
-    placed = stored_decisions.orders_placed(connection, tick.decision.owner_id, tick.decision.account_id, ids)
+    placed = rows.orders_placed(tick.decision.account_id, ids)
     waiting = tuple(placed[order_id] for order_id in waiting_ids if order_id in placed)
     first, second = (
         tuple(_of_placed_order(fill, placed, waiting if phase is since else ()) for fill in phase.reported)
@@ -435,26 +569,26 @@ def _ledger_state(
 
     `restated` are stored fills with a new fee; the fills of their positions have it.
     """
-    connection, owner, account = market.connection, tick.decision.owner_id, tick.decision.account_id
+    rows, account = market.rows, tick.decision.account_id
     reports: dict[str, list[Fill]] = {}
     for fill in (*reported, *restated.values()):
         if fill.kind != "transfer":
             reports.setdefault(fill.position_key, []).append(fill)
-    stored_marks = stored.marks_of_decision(connection, owner, tick.last.id) if tick.last and open_trades else []
+    stored_marks = rows.marks_left(tick.last.id) if tick.last and open_trades else []
     marks = {mark.position.position_key: mark for mark in stored_marks}
     resized = {
         trade.position_key
         for trade in open_trades
         if _is_resized(instruments.get(trade.symbol), marks.get(trade.position_key))
     }
-    joined, withdrawn = _renamed_late(connection, tick, reported)
+    joined, withdrawn = _renamed_late(rows, tick, reported)
     corrected = _corrected(reports, restated, tick.last) | {
         key: min(each.at for each in reports[key]) for key in joined
     }
     snapshots: list[datetime] = []
     if corrected and tick.last is not None:
         since = min(corrected.values())
-        snapshots = stored_decisions.snapshot_instants(connection, owner, account, since=since, last=tick.last)
+        snapshots = rows.snapshot_instants(account, since=since, last=tick.last)
     trades: list[Trade] = []
     fills: list[Fill] = []
     # Of a position whose new reports are all of after the last tick, only the new fills are folded.
@@ -469,18 +603,18 @@ def _ledger_state(
             trades.append(trade)
         elif key not in reports:
             trades.append(trade)
-            fills += _fills_from(connection, restated, trade)
+            fills += _fills_from(rows, restated, trade)
     # Any other position changes from the earliest of its reports, or of the inferred fills that they may explain.
     for key, new_fills in reports.items():
         if key in continued:
             continue
         first = min(fill.at for fill in new_fills)
         first = max((each for each in snapshots if each < first), default=first)
-        inferred = stored.inferred_by(connection, owner, account, key, first)
+        inferred = rows.inferred_by(account, key, first)
         start = min([first, *(fill.at for fill in inferred)])
-        position_trades = stored.trades_of_position(connection, owner, account, key, before=start)
+        position_trades = rows.trades_of_position(account, key, before=start)
         trades += position_trades
-        fills += _fills_since(connection, restated, tick, key, position_trades, start)
+        fills += _fills_since(rows, restated, tick, key, position_trades, start)
         fills += joined.get(key, ())
         trades += withdrawn.get(key, ())
     revalued = {trade.position_key for trade in open_trades if _is_revalued(trade, marks.get(trade.position_key))}
@@ -488,7 +622,7 @@ def _ledger_state(
     return _LedgerState(
         fills=tuple(fills),
         continued=tuple(continued.values()),
-        same_instant=tuple(_fills_of_this_instant(connection, tick, sorted(closed))),
+        same_instant=tuple(_fills_of_this_instant(rows, tick, sorted(closed))),
         trades={trade.id: trade for trade in trades},
         marks=marks,
         corrected=frozenset({*corrected, *revalued, *resized}),
@@ -499,22 +633,22 @@ def _ledger_state(
 
 
 def _renamed_late(
-    connection: Connection, tick: Tick, reported: Iterable[Fill]
+    rows: LedgerRows, tick: Tick, reported: Iterable[Fill]
 ) -> tuple[dict[str, list[Fill]], dict[str, list[Trade]]]:
     """The fills and trades that the new symbol of a late rename had meanwhile, by the key of the renamed position.
 
     A rename at the very instant of a snapshot may have been in it: then an inferred fill of before it is one of these.
     """
-    owner, account = tick.decision.owner_id, tick.decision.account_id
+    account = tick.decision.account_id
     fills: dict[str, list[Fill]] = {}
     trades: dict[str, list[Trade]] = {}
     for rename in (fill for fill in reported if fill.kind == "rename" and fill.symbol != fill.position_key):
         since, key = rename.at, rename.position_key
-        inferred = stored.inferred_by(connection, owner, account, rename.symbol, since)
+        inferred = rows.inferred_by(account, rename.symbol, since)
         shown = [each.at for each in inferred if each.earliest_at is None or each.earliest_at <= since]
         since = min([since, *shown])
-        own = stored.trades_of_position(connection, owner, account, rename.symbol, before=since)
-        meanwhile = stored.fills_of_position(connection, owner, account, rename.symbol, since=since)
+        own = rows.trades_of_position(account, rename.symbol, before=since)
+        meanwhile = rows.fills_of_position(account, rename.symbol, since=since)
         if meanwhile and all(each.opened_at is not None and each.opened_at >= since for each in own):
             fills[key] = [replace(fill, position_key=key) for fill in meanwhile]
             trades[key] = own
@@ -562,34 +696,31 @@ def _continued(
     return trip if from_bars or not market.since(trade.symbol, trade.opened_at) else None
 
 
-def _fills_of_this_instant(connection: Connection, tick: Tick, keys: Iterable[str]) -> Iterator[Fill]:
+def _fills_of_this_instant(rows: LedgerRows, tick: Tick, keys: Iterable[str]) -> Iterator[Fill]:
     """The fills of some positions at the tick's instant; none if this is the first tick of the instant."""
     if tick.last is None or tick.last.broker_at < tick.at:
         return
     for key in keys:
-        owner, account = tick.decision.owner_id, tick.decision.account_id
-        yield from stored.fills_of_position(connection, owner, account, key, since=tick.at)
+        yield from rows.fills_of_position(tick.decision.account_id, key, since=tick.at)
 
 
 def _fills_since(
-    connection: Connection, restated: _ByKey, tick: Tick, key: str, trades: Sequence[Trade], start: datetime
+    rows: LedgerRows, restated: _ByKey, tick: Tick, key: str, trades: Sequence[Trade], start: datetime
 ) -> list[Fill]:
     """The fills of a position from the first of its trades on, or all if it had none before the start.
 
     A split of before the first trade changed nothing then, but does so once an earlier entry is reported.
     """
     if trades and trades[0].opened_at is not None and trades[0].opened_at < start:
-        return _fills_from(connection, restated, *trades)
-    fills = stored.fills_of_position(connection, tick.decision.owner_id, tick.decision.account_id, key, since=None)
+        return _fills_from(rows, restated, *trades)
+    fills = rows.fills_of_position(tick.decision.account_id, key, since=None)
     return [restated.get(fill.key, fill) for fill in fills]
 
 
-def _fills_from(connection: Connection, restated: _ByKey, *trades: Trade) -> list[Fill]:
+def _fills_from(rows: LedgerRows, restated: _ByKey, *trades: Trade) -> list[Fill]:
     """The fills of a position from the fill that opened the first of its trades, in ledger order, with new fees."""
     first = trades[0]
-    fills = stored.fills_of_position(
-        connection, first.owner_id, first.account_id, first.position_key, since=first.opened_at
-    )
+    fills = rows.fills_of_position(first.account_id, first.position_key, since=first.opened_at)
     fills = [restated.get(fill.key, fill) for fill in fills]
     by_opener = {trade.first_fill_id: trade for trade in trades}
     opener = next(fill.name for fill in fills if fill.name in by_opener)
@@ -624,20 +755,17 @@ def _write_orders(transaction: Transaction, tick: Tick) -> None:
                 transaction.add(stored_decisions.PLACED_ORDERS, order)
 
 
-def _write_fills(transaction: Transaction, tick: Tick, state: _LedgerState, change: LedgerChange) -> None:
-    known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
-    changed = {fill.key for fill in (*change.restated, *change.withdrawn)}
-    joined = (fill for fill in state.joined if fill.key not in changed)
-    restated = *state.restated, *change.restated, *joined
-    for fill in (*restated, *change.added):
+def _write_fills(transaction: Transaction, settled: SettledTick) -> None:
+    decision = settled.tick.decision
+    known_at, recorded_at = decision.known_at, decision.recorded_at
+    restated, added = settled.restated, settled.added
+    for fill in (*restated, *added):
         check_finite(fill, symbol=fill.symbol)
-    for fill in change.withdrawn:
+    for fill in settled.change.withdrawn:
         transaction.withdraw(stored.FILLS, fill, known_at=known_at, recorded_at=recorded_at)
     for fill in restated:
         transaction.revise(stored.FILLS, replace(fill, known_at=known_at, recorded_at=recorded_at))
-    for fill in change.added:
-        if fill.kind == "transfer":  # of two ticks of one instant, it says which one reported it
-            fill = replace(fill, decision_id=tick.decision.id)
+    for fill in added:
         transaction.add(stored.FILLS, fill)
 
 
@@ -659,9 +787,9 @@ def _trades(market: MarketBars, tick: Tick, state: _LedgerState, change: LedgerC
         else:
             progress = _progress(market, tick, state, trip, trade_id)
         if former is None:
-            row = opened_trade(trip, _entry_record(market.connection, tick, trip), recorded_at=recorded_at)
+            row = opened_trade(trip, _entry_record(market, tick, trip), recorded_at=recorded_at)
         else:
-            row = entered_by(former, _entry_record(market.connection, tick, trip)) if restamped else former
+            row = entered_by(former, _entry_record(market, tick, trip)) if restamped else former
         trade = updated_trade(
             row, trip, progress, usd_rate=_rate(tick, former), known_at=tick.at, recorded_at=recorded_at
         )
@@ -739,7 +867,7 @@ def progress_anew(
 ) -> TradeProgress:
     """The progress of a trade from all its marks and bars; `current` are its positions in a tick without marks yet."""
     opened_at = trip.opened_at if former is None else min(trip.opened_at, former.opened_at or trip.opened_at)
-    marks = stored.marks_of_position(market.connection, market.owner, account_id, trip.position_key, since=opened_at)
+    marks = market.rows.marks_of_position(account_id, trip.position_key or "", since=opened_at)
     own = [mark for mark in marks if mark.look == "after" or (former is not None and mark.trade_id == former.id)]
     past = [(mark.at, mark.position) for mark in own if _within(trip, mark.at, mark.position)]
     # The number of the tick that first saw a stop: both snapshots of this tick count as one.
@@ -772,11 +900,11 @@ def _stops(positions: Iterable[tuple[datetime, Position]]) -> list[ObservedPrice
     return [ObservedPrice(at=at, price=position.stop_price) for at, position in positions]
 
 
-def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryRecord:
+def _entry_record(market: MarketBars, tick: Tick, trip: RoundTrip) -> EntryRecord:
     """What a new trade records of its entry: the decision that opened it, and the market at that time."""
-    decision = _entry_decision(connection, tick, trip)
+    decision, connection = _entry_decision(market.rows, tick, trip), market.rows.view.connection
     at = min(trip.opened_at, tick.at) if decision is None else decision.at
-    series = recent_bars(View(connection, tick.decision.owner_id, Horizon(as_of=at)), trip.symbol)
+    series = market.recent(trip.symbol, at)
     regime = regime_at(series)
     position = tick.positions_after.get(trip.position_key) or tick.positions_before.get(trip.position_key)
     first = trip.steps[0]
@@ -809,12 +937,12 @@ def _entry_record(connection: Connection, tick: Tick, trip: RoundTrip) -> EntryR
     )
 
 
-def _entry_decision(connection: Connection, tick: Tick, trip: RoundTrip) -> Decision | None:
+def _entry_decision(rows: LedgerRows, tick: Tick, trip: RoundTrip) -> Decision | None:
     if trip.entry_decision_id is None:
         return None
     if trip.entry_decision_id == tick.decision.id:
         return tick.decision
-    return stored_decisions.decision(connection, tick.decision.owner_id, trip.entry_decision_id)
+    return rows.decision(trip.entry_decision_id)
 
 
 def _configured_risk(connection: Connection, tick: Tick) -> float | None:
@@ -829,12 +957,7 @@ def _configured_risk(connection: Connection, tick: Tick) -> float | None:
 
 
 def _write_trades(
-    transaction: Transaction,
-    tick: Tick,
-    state: _LedgerState,
-    change: LedgerChange,
-    rows: Sequence[Trade],
-    learning: BulkLearning | None,
+    transaction: Transaction, settled: SettledTick, learning: BulkLearning | None
 ) -> tuple[LearningReport, ...]:
     """Write the trades, and let the memories learn from those that were closed.
 
@@ -843,18 +966,15 @@ def _write_trades(
     nothing.
     """
     withdrawn: list[Episode] = []
-    current = {trade_id_of(tick.decision.account_id, trip) for trip in change.trips}
-    known_at, recorded_at = tick.decision.known_at, tick.decision.recorded_at
-    for former in state.trades.values():
-        silenced = any(row.id == former.id and not teaches(row) for row in rows)
-        if former.status == "closed" and (former.id not in current or silenced):
-            episode = stored_memories.current_episode(transaction.connection, former.owner_id, episode_id_of(former.id))
-            if episode is not None:
-                transaction.withdraw(stored_memories.EPISODES, episode, known_at=known_at, recorded_at=recorded_at)
-                withdrawn.append(episode)
-        if former.id not in current:
-            transaction.withdraw(stored.TRADES, former, known_at=known_at, recorded_at=recorded_at)
-    changed = [row for row in rows if state.trades.get(row.id) is not row]
+    known_at, recorded_at = settled.tick.decision.known_at, settled.tick.decision.recorded_at
+    for former in settled.unlearned:
+        episode = stored_memories.current_episode(transaction.connection, former.owner_id, episode_id_of(former.id))
+        if episode is not None:
+            transaction.withdraw(stored_memories.EPISODES, episode, known_at=known_at, recorded_at=recorded_at)
+            withdrawn.append(episode)
+    for former in settled.withdrawn:
+        transaction.withdraw(stored.TRADES, former, known_at=known_at, recorded_at=recorded_at)
+    changed = settled.changed
     for row in sorted(changed, key=lambda each: (each.status, each.opened_at or each.known_at, each.id)):
         transaction.revise(stored.TRADES, row)
     closed = [episode_of_trade(row) for row in changed if teaches(row)]
@@ -869,16 +989,8 @@ def teaches(trade: Trade) -> bool:
     return trade.status == "closed" and trade.contradiction is None
 
 
-def _write_equity(transaction: Transaction, tick: Tick, change: LedgerChange) -> None:
-    """Let the mood learn the account's equity, without what was paid in or out since the last tick."""
-    decision = tick.decision
-    moved = math.fsum(fill.amount for fill in change.added if fill.kind == "transfer")
-    fact = equity_fact(decision.id, decision.at, decision.sequence, decision.equity, moved)
-    learn_equity(transaction, decision.owner_id, decision.account_id, fact, recorded_at=decision.recorded_at)
-
-
-def _write_marks(transaction: Transaction, tick: Tick, state: _LedgerState, trades: Iterable[_TradeAfter]) -> None:
-    """Write a mark for each position that the tick left open, and for each that it closed.
+def _marks(tick: Tick, state: _LedgerState, trades: Iterable[_TradeAfter]) -> list[PositionMark]:
+    """A mark for each position that the tick left open, and for each that it closed.
 
     Of several trades that the tick closed in one position, the first is the one in the snapshot before the decision.
     """
@@ -892,7 +1004,7 @@ def _write_marks(transaction: Transaction, tick: Tick, state: _LedgerState, trad
             marks.setdefault((key, "before"), _mark(tick, state, each, before[key], look="before"))
     for mark in marks.values():
         check_finite(mark, symbol=mark.position.symbol)
-    stored.add_marks(transaction, tick.decision.owner_id, tick.decision.id, marks.values())
+    return list(marks.values())
 
 
 def _mark(
@@ -914,26 +1026,6 @@ def _mark(
         fold=fold_state(trade_after.trip),
         known_at=tick.decision.known_at,
         recorded_at=tick.decision.recorded_at,
-    )
-
-
-def _posted(
-    tick: Tick, state: _LedgerState, change: LedgerChange, rows: Sequence[Trade], learned: tuple[LearningReport, ...]
-) -> PostedTick:
-    """The trades that are new, and those that were not closed before; a trade may be both."""
-    closed_before = {trade.id for trade in state.trades.values() if trade.status == "closed"}
-    opened = tuple(row for row in rows if row.id not in state.trades)
-    closed = tuple(row for row in rows if row.status == "closed" and row.id not in closed_before)
-    decision = replace(
-        tick.decision, opened=tuple(trade.id for trade in opened), closed=tuple(trade.id for trade in closed)
-    )
-    return PostedTick(
-        decision=decision,
-        opened=opened,
-        closed=closed,
-        learned=learned,
-        incomplete=tuple(fill for fill in change.added if fill.price_source == "last_known" or fill.fee_is_missing),
-        uncounted=tuple(_uncounted(change)),
     )
 
 

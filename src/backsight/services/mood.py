@@ -5,8 +5,8 @@ The mood is stored as two series: one for the account (equity and drawdown), one
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from operator import attrgetter
 
@@ -26,10 +26,12 @@ from backsight.core.memory.experience import in_teaching_order, outcome_detector
 from backsight.core.memory.mood_series import (
     CloseVersion,
     MoodRow,
+    account_row,
     account_rows,
     correction_row,
     mood_from,
     next_strategy_rows,
+    strategy_row,
     strategy_rows,
     without_recent,
 )
@@ -70,6 +72,73 @@ def mood_rows(view: View, deployment: Deployment) -> tuple[MoodRow | None, MoodR
     series = strategy_moods(view.connection, deployment, seen_at=view.seen_at)
     strategy = [row for row in series if row.known_at <= view.as_of]
     return account, strategy[-1] if strategy else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoodFacts:
+    """What a tick tells the moods of an account and of a strategy on it."""
+
+    equity: EquityFact | TransferFact
+    closed: Sequence[Episode]
+    """New closes of the strategy."""
+    corrected: Sequence[Episode]
+    withdrawn: Collection[str]
+    """The episodes of closes that no longer count."""
+
+
+def mood_after(view: View, deployment: Deployment, ticks: Sequence[MoodFacts]) -> Mood:
+    """The mood of a deployment as of a view, after some ticks that are not stored."""
+    account, strategy = mood_rows(view, deployment)
+    series = {"owner_id": view.owner, "account_id": deployment.account_id}
+    for facts in ticks:
+        account = account_row(account, facts.equity, **series)
+    if any(facts.corrected or facts.withdrawn for facts in ticks):
+        # A correction may concern any close, so all are folded again.
+        versions = _versions_then(view, deployment)
+        for facts in ticks:
+            versions += _new_versions(facts, versions)
+        rows = strategy_rows(versions, strategy_name=deployment.strategy_name, **series)
+        return mood_from(account, rows[-1] if rows else None)
+    closes = [close for facts in ticks for close in _new_closes(facts)]
+    if closes and strategy is not None and not (strategy.strategy or StrategyMood()).recent:
+        strategy = _with_recent_outcomes(view.connection, deployment, strategy)
+    for close in closes:
+        strategy = strategy_row(strategy, close, strategy_name=deployment.strategy_name, **series)
+    return mood_from(account, strategy)
+
+
+def _close_facts(episodes: Iterable[Episode]) -> list[CloseFact]:
+    """The closes in episodes, in the order in which they teach."""
+    ordered = sorted(episodes, key=lambda each: (each.ended_at, each.id))
+    return [close for episode in ordered if (close := close_fact(episode)) is not None]
+
+
+def _new_closes(facts: MoodFacts) -> list[CloseFact]:
+    return [replace(close, sequence=number) for number, close in enumerate(_close_facts(facts.closed))]
+
+
+def _versions_then(view: View, deployment: Deployment) -> list[CloseVersion]:
+    versions = _close_versions(view.connection, deployment, seen_at=view.seen_at)
+    return [version for version in versions if version.known_at <= view.as_of]
+
+
+def _new_versions(facts: MoodFacts, known: Sequence[CloseVersion]) -> list[CloseVersion]:
+    """The versions of closes that a tick adds to those that are known; a correction keeps the place of its close."""
+    at, former = facts.equity.known_at, {version.id: version for version in known}
+    versions = [
+        CloseVersion(close=close, id=close.id, sequence=close.sequence, known_at=at, first=True)
+        for close in _new_closes(facts)
+    ]
+    for close in _close_facts(facts.corrected):
+        first = former.get(close.id)
+        place = close if first is None or first.close is None else first.close
+        close = replace(close, known_at=place.known_at, sequence=place.sequence)
+        sequence = close.sequence if first is None else first.sequence
+        versions.append(CloseVersion(close=close, id=close.id, sequence=sequence, known_at=at, first=first is None))
+    for episode_id in sorted(former.keys() & set(facts.withdrawn)):
+        sequence = former[episode_id].sequence
+        versions.append(CloseVersion(close=None, id=episode_id, sequence=sequence, known_at=at, first=False))
+    return versions
 
 
 def mood_series(

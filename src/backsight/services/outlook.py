@@ -25,7 +25,7 @@ from backsight.core.trades.trade import Trade
 from backsight.core.won_counts import AllTrades, all_trades, won_counts
 from backsight.services.context import Context
 from backsight.services.habit_learning import evidence_filter
-from backsight.services.mood import mood_in
+from backsight.services.present_state import PresentState
 from backsight.services.recall import MarkedTrade, RecallSession, marked_trades, similar_episodes, with_marks
 from backsight.store import trades as stored_trades
 from backsight.store.instruments import underlyings as underlyings_in
@@ -139,9 +139,17 @@ def _share_at_risk(trade: Trade, mark: PositionMark | None) -> float | None:
 
 
 def recommended_share(
-    ctx: Context, view: View, deployment: Deployment, direction: Direction, context: ContextVector
+    ctx: Context,
+    view: View,
+    deployment: Deployment,
+    direction: Direction,
+    context: ContextVector,
+    present: PresentState,
 ) -> float | None:
-    """The share of equity that `position_size` recommends to risk on an entry; None if there is no recommendation."""
+    """The share of equity that the prompt of a tick recommends to risk on an entry; None without a recommendation.
+
+    Evidence is that of the view; open trades and risk appetite are those of the instant.
+    """
     strategy, symbol, known = deployment.strategy_name, context.symbol or "", underlyings_in(view)
     symbols = (symbol, *known.joined(symbol))
     trade_filter = evidence_filter(view, deployment.mode, strategy_name=strategy, symbols=symbols)
@@ -149,8 +157,8 @@ def recommended_share(
     return recommended_size(
         evidence,
         sizing_query(direction, context, known),
-        risk_appetite=mood_in(view, deployment).risk_appetite,
-        open_risk=open_risk(open_in(view, deployment, deployment.mode), strategy, symbols, direction),
+        risk_appetite=present.mood.risk_appetite,
+        open_risk=open_risk(present.open_trades, strategy, symbols, direction),
     ).recommended
 
 

@@ -28,6 +28,7 @@ from backsight.core.prompts.symbol_memory import (
     SymbolMemory,
     chosen_episodes,
     recalled_line,
+    uncounted_trades,
     what_usually_happens,
 )
 from backsight.core.prompts.system import Identity, system_segments
@@ -59,13 +60,12 @@ from backsight.services.events import next_event
 from backsight.services.habit_learning import record_at
 from backsight.services.outlook import SymbolOutlook, symbol_outlook
 from backsight.services.plans import open_plans
+from backsight.services.present_state import PresentState
 from backsight.services.protocol import Protocol, protocol_for
 from backsight.services.recall import (
-    MarkedTrade,
     RecallSession,
     encode_recall,
     keep_answer,
-    marked_trades,
 )
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
@@ -98,6 +98,8 @@ class PromptRequest:
     """The deployment's last decision as of the view."""
     mood: Mood
     """The deployment's mood as of the view."""
+    present: PresentState
+    """The ledger and the mood at the instant of the prompt."""
     day_start_equity: float | None
     contexts: Sequence[ContextVector]
     """One for each symbol that may be traded."""
@@ -127,11 +129,6 @@ class _Memory:
     """The section of the recent trades."""
     numbers: Mapping[str, int]
     """The row of each recent trade that is shown, by the id of the trade."""
-    open_trades: Sequence[MarkedTrade]
-    """The open trades of the strategy in the mode."""
-    account_trades: Sequence[MarkedTrade]
-    """The open trades of the account, of all its strategies."""
-    """The open trades of the strategy in the deployment's mode, with their last marks."""
 
 
 def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
@@ -196,8 +193,19 @@ def _reviewed(request: PromptRequest) -> list[Part]:
     return [decisions_under_review(lines, tally=review.tally.sentence if review.tally.resolved else "")]
 
 
-def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start_equity: float | None) -> RiskState:
-    """The risk state of a deployment. A part that cannot be read is logged and left empty, so that the tick goes on."""
+def recent_state(
+    view: View,
+    deployment: Deployment,
+    *,
+    now: datetime,
+    day_start_equity: float | None,
+    present: PresentState | None = None,
+) -> RiskState:
+    """The risk state of a deployment, with the closes of `present` that are not stored yet.
+
+    A part that cannot be read is logged and left empty, so that the tick goes on.
+    """
+    changes = stored_trades.NO_CHANGES if present is None else present.changes
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     since = min(midnight, now - HOUR)
     attempts: list[Attempt] = _or_empty(
@@ -206,13 +214,17 @@ def recent_state(view: View, deployment: Deployment, *, now: datetime, day_start
     )
     closes: list[Close] = _or_empty(
         "closes",
-        lambda: stored_trades.closes(view, deployment.id, since=midnight),
+        lambda: stored_trades.closes(view, deployment.id, since=midnight, changes=changes),
     )
     state = risk_state(attempts, closes, now=now, day_start_equity=day_start_equity)
     if state.losing_streak < LOSING_STREAK:
         return state
     record = _or_empty("win rate", lambda: [record_at(view, deployment.mode, deployment.strategy_name)])
-    return with_win_rate(state, trades=record[0].n, wins=record[0].wins) if record else state
+    if not record:
+        return state
+    new = [] if present is None else present.uncounted(deployment)
+    wins = sum(bool(trade.won) for trade in new)
+    return with_win_rate(state, trades=record[0].n + len(new), wins=record[0].wins + wins)
 
 
 def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
@@ -244,16 +256,15 @@ def _read_memory(request: PromptRequest) -> _Memory:
     view, deployment = request.view, request.deployment
     trades: list[Trade] = []
     if request.arm == "shown":
-        trades = stored_trades.recent_closed(view, deployment.id, most=deployment.memory.recent_trades_k)
+        trades = stored_trades.recent_closed(
+            view, deployment.id, most=deployment.memory.recent_trades_k, changes=request.present.changes
+        )
     lines = [closed_line(trade, currency=request.account.currency) for trade in trades]
     recent = recent_trades(lines, now=request.at, k=deployment.memory.recent_trades_k)
-    open_in_mode = marked_trades(view, strategy_name=None, mode=deployment.mode)
     return _Memory(
         closed={trade.id: trade for trade in trades},
         recent=recent,
         numbers=row_numbers(recent, lines),
-        open_trades=[marked for marked in open_in_mode if marked[0].strategy_name == deployment.strategy_name],
-        account_trades=[marked for marked in open_in_mode if marked[0].account_id == deployment.account_id],
     )
 
 
@@ -266,19 +277,26 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
     yield last_decision([] if request.last is None else last_lines(request.last))
     if memory is None:
         return
-    state = recent_state(request.view, request.deployment, now=request.at, day_start_equity=request.day_start_equity)
+    state = recent_state(
+        request.view,
+        request.deployment,
+        now=request.at,
+        day_start_equity=request.day_start_equity,
+        present=request.present,
+    )
     yield Segment(name="recent_activity", text=render_risk_state(state))
     yield memory.recent
-    yield _open_positions(request, memory)
-    yield what_usually_happens(recalls.memories, others=recalls.others)
-    yield your_state(request.mood)
+    yield _open_positions(request)
+    uncounted = uncounted_trades(request.present.uncounted(request.deployment))
+    yield what_usually_happens(recalls.memories, others=recalls.others, uncounted=uncounted)
+    yield your_state(request.present.mood)
     yield plans_that_apply(_plan_lines(request))
 
 
-def _open_positions(request: PromptRequest, memory: _Memory) -> Section:
+def _open_positions(request: PromptRequest) -> Section:
     return open_positions(
         open_line(trade, mark, now=request.at, currency=request.account.currency)
-        for trade, mark in memory.open_trades
+        for trade, mark in request.present.open_trades
         if trade.deployment_id == request.deployment.id
     )
 
@@ -313,7 +331,7 @@ def _recall_symbols(
 ) -> _SymbolRecalls:
     """Recall this strategy's episodes for each symbol that may be traded; beyond six, the others are named."""
     view, deployment = request.view, request.deployment
-    ordered = _by_urgency(request, memory)
+    ordered = _by_urgency(request)
     contexts, others = ordered[:MOST_SYMBOLS], ordered[MOST_SYMBOLS:]
     if not contexts:
         return _SymbolRecalls()
@@ -337,8 +355,8 @@ def _recall_symbols(
             ctx,
             session,
             directions,
-            account_trades=memory.account_trades,
-            risk_appetite=request.mood.risk_appetite,
+            account_trades=request.present.open_trades,
+            risk_appetite=request.present.mood.risk_appetite,
             underlyings=known,
         )
         for session in sessions
@@ -357,10 +375,10 @@ def _recall_symbols(
     )
 
 
-def _by_urgency(request: PromptRequest, memory: _Memory) -> list[ContextVector]:
+def _by_urgency(request: PromptRequest) -> list[ContextVector]:
     """The contexts in the caller's order, those of symbols with a position or a plan that applies first."""
     urgent = {position.symbol for position in request.portfolio.positions} if request.portfolio else set()
-    urgent |= {trade.symbol for trade, _ in memory.open_trades}
+    urgent |= {trade.symbol for trade, _ in request.present.open_trades}
     contexts = request.contexts
     if len(contexts) > MOST_SYMBOLS:  # in shorter lists the order does not decide what is shown
         urgent |= {context.symbol or "" for context in contexts if _plan_lines(replace(request, contexts=[context]))}

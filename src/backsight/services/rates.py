@@ -1,6 +1,6 @@
 """Exchange rates into an account's currency: from the prices of a snapshot, else from stored bars of currency pairs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from backsight.core.instants import Horizon
@@ -20,9 +20,10 @@ RATE_GOOD_FOR = timedelta(days=7)
 class Rates:
     """What currencies were worth in an account's currency; each pair of currencies is looked up once."""
 
-    def __init__(self, connection: Connection, account: Account) -> None:
+    def __init__(self, connection: Connection, account: Account, *, unstored: Sequence[Sequence[Bar]] = ()) -> None:
         self.connection = connection
         self.account = account
+        self._unstored = {bars[0].symbol: bars for bars in unstored if bars}
         self._pairs: dict[str, list[tuple[str, bool]]] = {}
 
     def at(self, currency: str, instant: datetime, prices: Mapping[str, float]) -> ExchangeRate | None:
@@ -74,7 +75,7 @@ class Rates:
             self._pairs[currency] = [
                 (symbol, inverted)
                 for symbol, inverted in spellings(currency, self.account.currency, suffixes=PAIR_SUFFIXES).items()
-                if stored_bars.finest_interval(self.connection, owner, symbol) is not None
+                if symbol in self._unstored or stored_bars.finest_interval(self.connection, owner, symbol) is not None
             ]
         return self._pairs[currency]
 
@@ -83,7 +84,9 @@ class Rates:
         view = View(self.connection, self.account.owner_id, Horizon(as_of=instant))
         lengths = stored_bars.intervals(self.connection, view.owner, symbol)
         series = stored_bars.last_bars(view, symbol=symbol, counts=dict.fromkeys(lengths, 1))
-        return max((bar for bars in series.values() for bar in bars), key=lambda bar: bar.closes_at, default=None)
+        new = [bar for bar in self._unstored.get(symbol, ()) if bar.closes_at <= instant]
+        bars = (bar for bars in (*series.values(), new) for bar in bars)
+        return max(bars, key=lambda bar: bar.closes_at, default=None)
 
 
 def _with_own(prices: Mapping[str, float], reported: ReportedFill) -> Mapping[str, float]:

@@ -20,6 +20,7 @@ from backsight.core.trades.materialise import trade_id_of, updated_trade
 from backsight.core.trades.trade import Trade, dollars_for_one, in_dollars
 from backsight.services.learning import learn_trades
 from backsight.services.ledger import MarketBars, is_unchanged, progress_anew, teaches
+from backsight.services.ledger_rows import LedgerRows
 from backsight.services.rates import Rates
 from backsight.store import decisions as stored_decisions
 from backsight.store import memories as stored_memories
@@ -27,6 +28,7 @@ from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
+from backsight.store.view import everything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,22 +169,19 @@ def _revalued_trades(
     connection: Connection, account: Account, correction: _Correction, key: str, revalued: dict[tuple[str, str], Fill]
 ) -> list[tuple[Trade, Trade]] | None:
     """The trades of a position before and after; None if other trades would follow from the fills."""
-    owner, former = account.owner_id, correction.former
-    fills = stored.fills_of_position(connection, owner, account.id, key, since=None)
+    rows, former = LedgerRows(everything(connection, account.owner_id)), correction.former
+    fills = rows.fills_of_position(account.id, key, since=None)
     lot_step = None if former is None else former.lot_step
     steps = {} if lot_step is None else {correction.instrument.symbol: lot_step}
     trips = fold(
         (revalued.get(fill.key, fill) for fill in fills),
         flatness=Flatness(lot_steps=steps, dust=account.dust or 0.0),
     )
-    trades = {
-        trade.id: trade
-        for trade in stored.trades_of_position(connection, owner, account.id, key, before=stored.FIRST_INSTANT)
-    }
+    trades = {trade.id: trade for trade in rows.trades_of_position(account.id, key, before=stored.FIRST_INSTANT)}
     by_id = {trade_id_of(account.id, trip): trip for trip in trips}
     if by_id.keys() != trades.keys() or any(by_id[each].closed_at != trades[each].closed_at for each in trades):
         return None
-    market = MarketBars(connection, owner, until=correction.at)
+    market = MarketBars(rows, until=correction.at)
     changed = [trade for trade in trades.values() if not is_unchanged(trade, by_id[trade.id])]
     return [(trade, _revalued_trade(market, account, trade, by_id[trade.id], at=correction.at)) for trade in changed]
 

@@ -67,6 +67,11 @@ _LAST = select(*_VERDICT, *(_C[field.name] for field in fields(LastTick) if fiel
 _LAST_OF_ACCOUNT = (
     _LAST.where(_C.owner_id == OWNED, _C.account_id == bindparam("account")).order_by(*_NEWEST_FIRST).limit(1)
 )
+_LAST_OF_ACCOUNT_THEN = (
+    _LAST.where(_C.owner_id == OWNED, _C.account_id == bindparam("account"), *prepared_within(DECISIONS))
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
 _LAST_OF_DEPLOYMENT = (
     _LAST.where(_C.owner_id == OWNED, _C.deployment_id == bindparam("deployment"), *prepared_within(DECISIONS))
     .order_by(*_NEWEST_FIRST)
@@ -81,6 +86,12 @@ _LAST_DECISION = (
 _LAST_DECISION_OF_ACCOUNT = (
     select(DECISIONS.table)
     .where(_C.owner_id == OWNED, _C.account_id == bindparam("account"))
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
+_LAST_DECISION_OF_ACCOUNT_THEN = (
+    select(DECISIONS.table)
+    .where(_C.owner_id == OWNED, _C.account_id == bindparam("account"), *prepared_within(DECISIONS))
     .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
@@ -132,6 +143,32 @@ def last_of_account(connection: Connection, owner: str, account_id: str) -> Last
     if decision is not None:
         return as_last(decision)
     return _last(connection.execute(_LAST_OF_ACCOUNT, parameters(owner, account=account_id)).first())
+
+
+def last_of_account_then(view: View, account_id: str) -> LastTick | None:
+    """The account's last tick as of a view."""
+    last = last_decision_of_account(view, account_id)
+    if last is not None:
+        return as_last(last)
+    values = parameters(view.owner, view.horizon, account=account_id)
+    return _last(view.connection.execute(_LAST_OF_ACCOUNT_THEN, values).first())
+
+
+def last_decision_of_account_then(view: View, account_id: str) -> Decision | None:
+    """The last decision on an account as of a view."""
+    last = last_decision_of_account(view, account_id)
+    if last is not None:
+        return last
+    values = parameters(view.owner, view.horizon, account=account_id)
+    return fetch_one(view.connection, DECISIONS, _LAST_DECISION_OF_ACCOUNT_THEN, values)
+
+
+def decisions_of_instant(
+    connection: Connection, owner: str, account_id: str, at: datetime, before: int
+) -> list[Decision]:
+    """The decisions on an account at an instant with a lower sequence, in order."""
+    where = _C.account_id == account_id, _C.at == at, _C.sequence < before
+    return fetch(connection, DECISIONS, owned(DECISIONS, owner, *where).order_by(_C.sequence))
 
 
 SNAPSHOTS_BEFORE = 3

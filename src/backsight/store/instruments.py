@@ -31,6 +31,15 @@ def instruments_of(connection: Connection, owner: str, symbols: list[str]) -> li
     )
 
 
+def instruments_then(view: View, symbols: list[str]) -> list[Instrument]:
+    """The instruments of some symbols, of those that had one at the view's horizon."""
+    current = instruments_of(view.connection, view.owner, symbols)
+    if has_no_later_correction(view, INSTRUMENTS):
+        return [each for each in current if view.horizon.holds(each.known_at, each.recorded_at)]
+    statement = known(INSTRUMENTS, view.owner, view.horizon, lambda c: [c.symbol.in_(symbols)])
+    return fetch(view.connection, INSTRUMENTS, statement)
+
+
 def last_saved_at(connection: Connection, owner: str) -> datetime | None:
     """When an instrument was last saved; None if there is none."""
     c = INSTRUMENTS.table.c

@@ -1,12 +1,12 @@
 """Stored fills, trades and position marks."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, desc, func, literal_column, or_, select
 
 from backsight.core.fills import Fill
 from backsight.core.orders import FillMark
@@ -20,6 +20,7 @@ from backsight.store.mapping import OWNER, UtcInstant, noun
 from backsight.store.reading import (
     OWNED,
     Columns,
+    Where,
     fetch,
     fetch_one,
     in_batches,
@@ -229,7 +230,7 @@ _FILLS = (
 )
 FIRST_INSTANT, LAST_INSTANT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _RENAMES = (
-    select(_F.symbol, _F.position_key)
+    select(FILLS.table)
     .where(_F.owner_id == OWNED, _F.account_id == bindparam("account"))
     .where(_F.kind == literal_column("'rename'"))  # as the index of renames has it
     .order_by(_F.at, _F.sequence, _F.id)
@@ -241,17 +242,42 @@ _LEFT_OPEN = (
 )
 
 
-def closes(view: View, deployment_id: str, *, since: datetime) -> "list[Close]":
-    """A deployment's closes at or after an instant, and the losing closes right before it, oldest first."""
+class _ClosedRow(NamedTuple):
+    """What recent activity reads of a closed trade."""
+
+    exit_tick_at: datetime
+    pnl: float
+    currency: str | None
+    id: str
+
+
+NO_CHANGES: Mapping[str, Trade | None] = {}
+
+
+def closes(
+    view: View, deployment_id: str, *, since: datetime, changes: Mapping[str, Trade | None] = NO_CHANGES
+) -> "list[Close]":
+    """A deployment's closes at or after an instant, and the losing closes right before it, oldest first.
+
+    `changes` are trades by id that are not stored so yet; None for one that is withdrawn.
+    """
+    new = [
+        _ClosedRow(trade.closed_at or trade.known_at, trade.pnl or 0.0, trade.currency, trade.id)
+        for trade in closed_among(changes, deployment_id)
+    ]
     rows: list[Any] = []
     key = "limit of closes", deployment_id
     first: int = get(view.connection, view.owner, key, ()) or 0
     for number in range(first, len(_LIMITS)):
-        latest = _latest_closes(view, deployment_id, number)
+        stored = _latest_closes(view, deployment_id, number)
+        latest = stored
+        if changes:
+            others = [row for row in stored if row.id not in changes]
+            latest = sorted([*others, *new], key=lambda row: (row.exit_tick_at, row.id), reverse=True)
         rows = list(takewhile(lambda row: row.exit_tick_at >= since or row.pnl <= 0, latest))
-        if _suffices(_LIMITS[number], rows):
+        if len(rows) < len(latest) or _suffices(_LIMITS[number], len(stored)):
             break
-    smallest = next(number for number, limit in enumerate(_LIMITS) if _suffices(limit, rows))
+    smallest = next(number for number, limit in enumerate(_LIMITS) if _suffices(limit, len(rows)))
     if smallest != first:
         put(view.connection, view.owner, key, (), smallest)
     from backsight.core.risk_state import Close  # imports the token counts of words
@@ -259,8 +285,14 @@ def closes(view: View, deployment_id: str, *, since: datetime) -> "list[Close]":
     return [Close(at=row.exit_tick_at, net=row.pnl, currency=row.currency) for row in reversed(rows)]
 
 
-def _suffices(limit: int | None, rows: Sequence[Any]) -> bool:
-    return limit is None or len(rows) < limit
+def closed_among(changes: Mapping[str, Trade | None], deployment_id: str) -> list[Trade]:
+    """The closed trades of a deployment among changed trades."""
+    trades = (trade for trade in changes.values() if trade is not None and trade.deployment_id == deployment_id)
+    return [trade for trade in trades if trade.status == "closed"]
+
+
+def _suffices(limit: int | None, rows: int) -> bool:
+    return limit is None or rows < limit
 
 
 def _latest_closes(view: View, deployment_id: str, number: int) -> Sequence[Any]:
@@ -280,32 +312,33 @@ def _latest_closes(view: View, deployment_id: str, number: int) -> Sequence[Any]
     return connection.execute(_LATEST[number], then).all()
 
 
-_CLOSED = [
-    prepared_known(TRADES, TRADES.columns, lambda c: [*_closed(c), c.entry_tick_at <= _LATEST_CLOSE]).order_by(
-        desc("entry_tick_at"), "id"
-    ),
-    prepared_known(TRADES, TRADES.columns, lambda c: [*_closed_by_then(c), c.entry_tick_at.is_(None)]).order_by(
-        desc("exit_tick_at"), "id"
-    ),
-]
-"""Closed trades of a deployment: those whose entry is known, and those of which only the close is known."""
-_RECENTLY_CLOSED = union_all(*(statement.limit(bindparam("most")).subquery().select() for statement in _CLOSED))
-_CLOSED_NOW = [
+_RECENTLY_CLOSED = (
+    prepared_known(TRADES, TRADES.columns, _closed_by_then)
+    .order_by(desc("exit_tick_at"), "id")
+    .limit(bindparam("most"))
+)
+_RECENTLY_CLOSED_NOW = (
     select(TRADES.table)
-    .where(TRADES.table.c.owner_id == OWNED, *_closed(TRADES.table.c), TRADES.table.c.entry_tick_at.is_not(None))
-    .order_by(desc("entry_tick_at"), "id"),
-    select(TRADES.table)
-    .where(TRADES.table.c.owner_id == OWNED, *_closed(TRADES.table.c), TRADES.table.c.entry_tick_at.is_(None))
-    .order_by(desc("exit_tick_at"), "id"),
-]
-_RECENTLY_CLOSED_NOW = union_all(*(statement.limit(bindparam("most")).subquery().select() for statement in _CLOSED_NOW))
+    .where(TRADES.table.c.owner_id == OWNED, *_closed(TRADES.table.c))
+    .order_by(desc("exit_tick_at"), "id")
+    .limit(bindparam("most"))
+)
 """The same of the current versions."""
 
 
-def recent_closed(view: View, deployment_id: str, *, most: int) -> list[Trade]:
-    """A deployment's closed trades with the latest entries; a trade without an entry counts by its close."""
-    by_id = sorted(_recently_closed(view, deployment_id, most), key=lambda trade: trade.id)
-    return sorted(by_id, key=lambda trade: trade.opened_at or trade.closed_at or FIRST_INSTANT, reverse=True)[:most]
+def recent_closed(
+    view: View, deployment_id: str, *, most: int, changes: Mapping[str, Trade | None] = NO_CHANGES
+) -> list[Trade]:
+    """A deployment's closed trades with the latest exits, newest first, ties by id.
+
+    `changes` are trades by id that are not stored so yet; None for one that is withdrawn.
+    """
+    trades = _recently_closed(view, deployment_id, most + len(changes))
+    if changes:
+        others = (trade for trade in trades if trade.id not in changes)
+        trades = sorted([*others, *closed_among(changes, deployment_id)], key=lambda trade: trade.id)
+        trades.sort(key=lambda trade: trade.closed_at or trade.known_at, reverse=True)
+    return trades[:most]
 
 
 def _recently_closed(view: View, deployment_id: str, most: int) -> list[Trade]:
@@ -371,28 +404,50 @@ def open_trades(connection: Connection, owner: str, account_id: str) -> list[Tra
     return sorted(rows, key=lambda trade: trade.position_key)  # ORDER BY would make the database read every trade
 
 
-def trades_of_position(
-    connection: Connection, owner: str, account_id: str, position_key: str, *, before: datetime
-) -> list[Trade]:
+def trades_of_position(view: View, account_id: str, position_key: str, *, before: datetime) -> list[Trade]:
     """The trades of a position that were built from fills, oldest first.
 
     The first one is the last trade that opened before the instant.
     """
+
+    def folded(c: Columns) -> list[ColumnElement[bool]]:
+        return [c.account_id == account_id, c.position_key == position_key, c.first_fill_id.is_not(None)]
+
+    connection = view.connection
+    if not has_no_later_correction(view, TRADES):
+        return from_last_before(fetch(connection, TRADES, known(TRADES, view.owner, view.horizon, folded)), before)
     c = TRADES.table.c
-    folded = owned(
-        TRADES, owner, c.account_id == account_id, c.position_key == position_key, c.first_fill_id.is_not(None)
-    )
-    last = fetch_one(connection, TRADES, folded.where(c.entry_tick_at < before).order_by(c.entry_tick_at.desc(), c.id))
-    since = folded if last is None else folded.where(c.entry_tick_at >= last.opened_at)
+    then = owned(TRADES, view.owner, *folded(c), *within(TRADES, view.horizon))
+    last = fetch_one(connection, TRADES, then.where(c.entry_tick_at < before).order_by(c.entry_tick_at.desc(), c.id))
+    since = then if last is None else then.where(c.entry_tick_at >= last.opened_at)
     return fetch(connection, TRADES, since.order_by(c.entry_tick_at, c.id))
 
 
-def fills_of_position(
-    connection: Connection, owner: str, account_id: str, position_key: str, *, since: datetime | None
-) -> list[Fill]:
+def from_last_before(trades: Iterable[Trade], before: datetime) -> list[Trade]:
+    """Trades of a position, oldest first, from the last one that opened before an instant."""
+    ordered = sorted(trades, key=lambda trade: (trade.opened_at or FIRST_INSTANT, trade.id))
+    earlier = [trade.opened_at or FIRST_INSTANT for trade in ordered if (trade.opened_at or FIRST_INSTANT) < before]
+    return [trade for trade in ordered if not earlier or (trade.opened_at or FIRST_INSTANT) >= earlier[-1]]
+
+
+def fills_of_position(view: View, account_id: str, position_key: str, *, since: datetime | None) -> list[Fill]:
     """The fills of a position at or after an instant, in the order in which trades are built from them."""
-    values = parameters(owner, account=account_id, key=position_key, since=since or FIRST_INSTANT)
-    return fetch(connection, FILLS, _FILLS, values)
+    start = since or FIRST_INSTANT
+    return _fills_then(
+        view,
+        lambda: fetch(
+            view.connection, FILLS, _FILLS, parameters(view.owner, account=account_id, key=position_key, since=start)
+        ),
+        lambda c: [c.account_id == account_id, c.position_key == position_key, c.at >= start],
+    )
+
+
+def _fills_then(view: View, read: Callable[[], list[Fill]], where: Where) -> list[Fill]:
+    """The fills that meet a condition as of a view, in ledger order; `read` reads those that meet it now."""
+    if has_no_later_correction(view, FILLS):
+        return [fill for fill in read() if view.horizon.holds(fill.known_at, fill.recorded_at)]
+    fills = fetch(view.connection, FILLS, known(FILLS, view.owner, view.horizon, where))
+    return sorted(fills, key=lambda fill: fill.order)
 
 
 def splits_since(connection: Connection, owner: str, account_id: str, since: datetime) -> list[Fill]:
@@ -401,16 +456,25 @@ def splits_since(connection: Connection, owner: str, account_id: str, since: dat
     return fetch(connection, FILLS, owned(FILLS, owner, c.account_id == account_id, c.at >= since, c.kind == "split"))
 
 
-def renames(connection: Connection, owner: str, account_id: str) -> dict[str, str]:
+def renames(view: View, account_id: str) -> dict[str, str]:
     """The keys of the positions of an account that were renamed, by their new symbols."""
-    return {row.symbol: row.position_key for row in connection.execute(_RENAMES, parameters(owner, account=account_id))}
+    fills = _fills_then(
+        view,
+        lambda: fetch(view.connection, FILLS, _RENAMES, parameters(view.owner, account=account_id)),
+        lambda c: [c.account_id == account_id, c.kind == "rename"],
+    )
+    return {fill.symbol: fill.position_key for fill in fills}
 
 
-def inferred_by(connection: Connection, owner: str, account_id: str, position_key: str, at: datetime) -> list[Fill]:
+def inferred_by(view: View, account_id: str, position_key: str, at: datetime) -> list[Fill]:
     """The inferred fills of a position that a fill reported for this instant may explain."""
+
+    def where(c: Columns) -> list[ColumnElement[bool]]:
+        return [c.account_id == account_id, c.position_key == position_key, c.latest_at >= at]
+
     c = FILLS.table.c
-    statement = owned(FILLS, owner, c.account_id == account_id, c.position_key == position_key, c.latest_at >= at)
-    return fetch(connection, FILLS, statement.order_by(c.at, c.sequence, c.id))
+    now = owned(FILLS, view.owner, *where(c)).order_by(c.at, c.sequence, c.id)
+    return _fills_then(view, lambda: fetch(view.connection, FILLS, now), where)
 
 
 def incomplete_fills(view: View, account_id: str) -> list[Fill]:
@@ -473,9 +537,7 @@ _FILLS_BY_ID = (
 )
 
 
-def fills_by_key(
-    connection: Connection, owner: str, account_id: str, keys: Iterable[tuple[str, str]]
-) -> dict[tuple[str, str], Fill]:
+def fills_by_key(view: View, account_id: str, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Fill]:
     """The fills with these symbols and ids, by symbol and id, for those that are stored."""
     ids: dict[str, list[str]] = {}
     for symbol, fill_id in keys:
@@ -483,9 +545,17 @@ def fills_by_key(
     by_key: dict[tuple[str, str], Fill] = {}
     for symbol, own in ids.items():
         for batch in in_batches(own):
-            values = parameters(owner, account=account_id, symbol=symbol, ids=batch)
-            by_key |= {fill.key: fill for fill in fetch(connection, FILLS, _FILLS_BY_ID, values)}
+            by_key |= {fill.key: fill for fill in _fills_by_id(view, account_id, symbol, batch)}
     return by_key
+
+
+def _fills_by_id(view: View, account_id: str, symbol: str, ids: list[str]) -> list[Fill]:
+    values = parameters(view.owner, account=account_id, symbol=symbol, ids=ids)
+    return _fills_then(
+        view,
+        lambda: fetch(view.connection, FILLS, _FILLS_BY_ID, values),
+        lambda c: [c.account_id == account_id, c.symbol == symbol, c.id.in_(ids)],
+    )
 
 
 def newest_reported_fill(connection: Connection, owner: str, account_id: str) -> FillMark | None:
@@ -520,13 +590,12 @@ def add_marks(transaction: "Transaction", owner: str, decision_id: str, marks: C
     put_written(transaction.connection, owner, ("marks", decision_id), (MARKS,), left_open)
 
 
-def marks_of_position(
-    connection: Connection, owner: str, account_id: str, position_key: str, *, since: datetime
-) -> list[PositionMark]:
+def marks_of_position(view: View, account_id: str, position_key: str, *, since: datetime) -> list[PositionMark]:
     """The marks of a position at or after an instant, oldest first."""
     c = MARKS.table.c
-    statement = owned(MARKS, owner, c.account_id == account_id, c.position_key == position_key, c.at >= since)
-    return fetch(connection, MARKS, statement.order_by(c.at, c.sequence))
+    of_position = c.account_id == account_id, c.position_key == position_key, c.at >= since
+    statement = owned(MARKS, view.owner, *of_position, *within(MARKS, view.horizon))
+    return fetch(view.connection, MARKS, statement.order_by(c.at, c.sequence))
 
 
 _LAST_MARK = (

@@ -11,11 +11,12 @@ from datetime import datetime
 from typing import assert_never
 
 from backsight.core.context import ContextVector
+from backsight.core.instants import nearest_minute
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Direction
 from backsight.core.prompts.amounts import figure, in_r, share, span
 from backsight.core.prompts.sections import MOST_SYMBOLS, Row, Section, section_of, symbols_ceiling
-from backsight.core.prompts.trades import exit_in_words, minutes_held
+from backsight.core.prompts.trades import EXITS, exit_in_words, minutes_held
 from backsight.core.recall.base_rate import with_joined
 from backsight.core.recall.rank import RecalledMemory, outcome_in_words
 from backsight.core.recommended_size import FEWEST_TRADES, PositionSize
@@ -27,7 +28,7 @@ from backsight.core.trades.trade import Trade
 from backsight.core.won_counts import AllTrades, WonCount
 
 HEADING = "## What usually happens here"
-NOTHING_YET = "- no closed trades yet: no recommendation, your strategy's own risk applies"
+NO_OPINION = "no recommendation, your strategy's own risk applies"
 NEAREST, WARNINGS = 3, 3
 UNLIKE = 0.2
 """Episodes of at most this similarity are left out, but for the most similar one."""
@@ -236,14 +237,17 @@ def _reach(trade: Trade) -> str:
     return "" if trade.mfe_r is None else f", never above {signed(trade.mfe_r)}R"
 
 
-def what_usually_happens(memories: Sequence[SymbolMemory], *, others: Sequence[str] = ()) -> Section:
-    """A block for each symbol: the market now, each direction, similar trades; `others` are symbols without a block.
+def what_usually_happens(
+    memories: Sequence[SymbolMemory], *, others: Sequence[str] = (), uncounted: str = ""
+) -> Section:
+    """A block for each symbol: the market now, each direction, similar trades.
 
+    `others` are symbols without a block; `uncounted` is the line of the trades that none of the figures counts yet.
     Directions are dropped last, then the first similar trade and the first warning of each symbol.
     """
     ceiling = symbols_ceiling(len(memories))
     fixed = [[Row(line) for line in _block(memory, memories)] for memory in memories]
-    shared, named = [Row(line) for line in _shared(memories)], [Row(line) for line in _named(others)]
+    shared, named = [Row(line) for line in _shared(memories, uncounted)], [Row(line) for line in _named(others)]
     used = sum(estimate(f"{row.text}\n") for rows in (*fixed, shared, named) for row in rows) + estimate(f"{HEADING}\n")
     first = sum(bool(memory.nearest) + bool(memory.warnings) for memory in memories)
     tokens = min(RECALLED_TOKENS, max(FEWEST_RECALLED_TOKENS, (ceiling - used - 8) // max(1, first)))
@@ -251,19 +255,46 @@ def what_usually_happens(memories: Sequence[SymbolMemory], *, others: Sequence[s
     return section_of("what_usually_happens", HEADING, [*shared, *rows, *named], ceiling=ceiling)
 
 
-def _shared(memories: Sequence[SymbolMemory]) -> Iterator[str]:
+MOST_UNCOUNTED = 3
+"""Trades named as not counted yet; more are counted."""
+
+
+def uncounted_trades(trades: Sequence[Trade]) -> str:
+    """A line that names trades that closed right before the prompt, which the figures of the section do not count.
+
+    >>> uncounted_trades([])
+    ''
+    """
+    named = [_uncounted(trade) for trade in trades[:MOST_UNCOUNTED]]
+    more = [f"{len(trades) - MOST_UNCOUNTED} more"] if len(trades) > MOST_UNCOUNTED else []
+    return f"- not counted yet: {'; '.join([*named, *more])}" if named else ""
+
+
+def _uncounted(trade: Trade) -> str:
+    """Symbol, direction, result and ending of a trade with the time of its exit."""
+    result = "no outcome" if trade.outcome is None else outcome_in_words(trade.outcome)
+    ending = EXITS.get(trade.exit_reason or "", "closed")
+    time = "" if trade.closed_at is None else f" {nearest_minute(trade.closed_at):%H:%M}"
+    return f"{name(trade.symbol, tokens=SYMBOL_TOKENS)} {trade.direction} {result}, {ending}{time}"
+
+
+def _shared(memories: Sequence[SymbolMemory], uncounted: str) -> Iterator[str]:
     """What holds for all symbols."""
+    if memories:
+        yield _all_trades(memories, uncounted)
+        yield from [uncounted] if uncounted else []
+
+
+def _all_trades(memories: Sequence[SymbolMemory], uncounted: str) -> str:
     trades = max((memory.trades for memory in memories), key=lambda trades: trades.n, default=AllTrades())
     if not trades.n and not trades.unknown:
-        if memories:
-            yield NOTHING_YET
-        return
+        return f"- no closed trades{' counted' if uncounted else ''} yet: {NO_OPINION}"
     unknown = f"; R is unknown for {trades.unknown}{' more' if trades.n else ''}" if trades.unknown else ""
     fallen = f"; {trades.left_out} before results fell are left out" if trades.left_out else ""
     appetites = {outlook.size.risk_appetite for memory in memories for outlook in memory.outlooks}
     appetite = min(appetites, default=1.0)
     scaled = f"; risk is × {appetite:.2f} for the drawdown" if appetite < 1.0 else ""
-    yield f"- all trades: {trades.won} of {trades.n} won{unknown}{fallen}{scaled}"
+    return f"- all trades: {trades.won} of {trades.n} won{unknown}{fallen}{scaled}"
 
 
 def _block(memory: SymbolMemory, memories: Sequence[SymbolMemory]) -> Iterator[str]:

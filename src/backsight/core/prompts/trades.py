@@ -195,7 +195,7 @@ def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currenc
 
 
 def recent_trades(lines: Iterable[ClosedLine], *, now: datetime, k: int = RECENT) -> Section:
-    """At most `k` closed trades, latest entry first and numbered, as many as fit; `k` above 30 is refused."""
+    """At most `k` closed trades, latest exit first and numbered, as many as fit; `k` above 30 is refused."""
     if not 0 <= k <= MOST_RECENT:
         raise Invalid(f"{k} is out of range; give 0 to {MOST_RECENT}", field="recent_trades_k")
     rows = (line.text(number, now=now) for number, line in enumerate(_latest(lines)[:k], start=1))
@@ -216,14 +216,13 @@ _Line = TypeVar("_Line", ClosedLine, OpenLine)
 
 
 def _latest(lines: Iterable[_Line]) -> list[_Line]:
-    """Sorted by entry, latest first, ties by id; a trade with an unknown entry is sorted by its exit."""
+    """Closed trades by their exit, open ones by their entry, latest first, ties by id."""
     by_id = sorted(lines, key=lambda line: line.id)
-    return sorted(by_id, key=_entered, reverse=True)
+    return sorted(by_id, key=_latest_event, reverse=True)
 
 
-def _entered(line: ClosedLine | OpenLine) -> datetime:
-    closed_at = line.closed_at if isinstance(line, ClosedLine) else None
-    return line.opened_at or closed_at or _LONG_AGO
+def _latest_event(line: ClosedLine | OpenLine) -> datetime:
+    return (line.closed_at if isinstance(line, ClosedLine) else line.opened_at) or _LONG_AGO
 
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)

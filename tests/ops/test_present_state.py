@@ -1,0 +1,157 @@
+"""What a tick shows is what the ledger holds right after it, and opening writes nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backsight.adapters.brokers.paper import PaperTerms
+from backsight.core.decision import OpenedTick, Segment, Verdict
+from backsight.core.instants import JUST_BEFORE
+from backsight.core.market import Bar
+from backsight.core.orders import BrokerSnapshot
+from backsight.core.trades.mark import PositionMark
+from backsight.core.trades.trade import Trade
+from backsight.memory import Memory, open_memory
+from backsight.services.deployments import account_of, deployment_named
+from backsight.services.market import sorted_bars
+from backsight.services.mood import mood_in
+from backsight.services.present_state import PresentState, recorded_state, state_at_tick
+from backsight.store import audit
+from backsight.store import trades as stored_trades
+from backsight.store.view import View
+from backsight.testing import T0, FakeClock
+from ops.test_tick_laws import PATHS, SYMBOLS, TERMS, Ask, Desk24, Hour, Reporting, law
+from ops.test_ticks import DEPLOYMENT, NOOP, at
+from support import fresh_postgres
+
+MOST = 1_000
+FOLDED = ("recent_activity", "recent_trades", "open_positions", "state")
+"""The sections that say what is so at the instant of a tick."""
+
+
+def texts(segments: Sequence[Segment], names: Sequence[str] = FOLDED) -> Mapping[str, str]:
+    return {segment.name: segment.text for segment in segments if segment.name in names and segment.text}
+
+
+class Witness(Desk24):
+    """Closes every tick with a decision that does nothing and compares; orders follow in a second tick of the instant."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.opened: list[tuple[dict[str, Any], OpenedTick]] = []
+
+    def tick(self, ask: Ask | None) -> None:
+        self.clock.at = self.now
+        snapshot = self.broker.snapshot()
+        before, _ = self.reported(snapshot, replace(snapshot, fills=()))
+        bars, self.new_bars = self.new_bars if self.with_bars else [], []
+        self.compare(before, bars)
+        if ask is not None:
+            order = replace(self.order(ask), reason=f"asked at {self.number}")
+            result = self.broker.submit(order)
+            rule = getattr(result, "rule", None)
+            verdict = Verdict(kind="executed") if rule is None else Verdict(kind="rejected", rule=rule)
+            again = replace(before, fills=())
+            self.open(sequence=1, before=again, bars=[])
+            _, after = self.reported(again, self.broker.snapshot())
+            call = {"deployment": DEPLOYMENT, "at": self.now, "sequence": 1, "before": again, "after": after}
+            self.memory.close_tick(**call, proposal=order, verdict=verdict)
+
+    def open(self, **call: Any) -> OpenedTick:
+        call |= {"deployment": DEPLOYMENT, "at": self.now, "symbols": list(SYMBOLS)}
+        head = self.head()
+        opened = self.memory.open_tick(**call)
+        assert self.head() == head  # opening writes nothing
+        self.opened.append((call, opened))
+        return opened
+
+    def head(self) -> object:
+        with self.memory.reading() as connection:
+            return audit.head(connection, self.memory.owner)
+
+    def compare(self, before: BrokerSnapshot, bars: list[Bar]) -> None:
+        """Check that what an open tick shows is what closing it without a decision records."""
+        opened, present = self.open(before=before, bars=bars), self.present(before, bars)
+        trades = sorted(trade.id for trade in self.trades() if trade.status == "closed")
+        closed = self.memory.close_tick(deployment=DEPLOYMENT, at=self.now, before=before, bars=bars, verdict=NOOP)
+        with self.memory.reading() as connection:
+            view = View(connection, self.memory.owner, self.memory.horizon(self.now, None))
+            target = deployment_named(connection, self.memory.owner, DEPLOYMENT)
+            state = recorded_state(view, target)
+            recent = stored_trades.recent_closed(view, target.id, most=MOST)
+        assert [marked(each) for each in present.open_trades] == [marked(each) for each in state.open_trades]
+        assert present.mood == state.mood
+        assert {trade.id for trade in present.closed} == {trade.id for trade in recent} - set(trades)
+        assert {trade.id for trade in closed.closed} <= {trade.id for trade in present.closed}
+        assert [present.changes.get(trade.id, trade) for trade in recent] == recent
+        preview = self.memory.preview_context(deployment=DEPLOYMENT, as_of=self.now, symbols=list(SYMBOLS))
+        assert texts(opened.segments) == texts(preview.segments)
+
+    def present(self, before: BrokerSnapshot, bars: list[Bar]) -> PresentState:
+        with self.memory.reading() as connection:
+            target = deployment_named(connection, self.memory.owner, DEPLOYMENT)
+            return state_at_tick(
+                View(connection, self.memory.owner, self.memory.horizon(self.now - JUST_BEFORE, None)),
+                target,
+                account_of(connection, target),
+                before,
+                at=self.now,
+                sequence=0,
+                unstored=sorted_bars(bars, until=self.now),
+                recorded_at=self.memory.now,
+            )
+
+    def open_again(self) -> None:
+        """Check that every tick, opened again now, shows what it showed then."""
+        for call, opened in self.opened:
+            again = self.memory.open_tick(**call)
+            assert [segment.text for segment in again.segments] == [segment.text for segment in opened.segments]
+
+
+def marked(pair: tuple[Trade, PositionMark | None]) -> tuple[Any, ...]:
+    trade, mark = pair
+    return trade, None if mark is None else replace(mark, decision_id="")
+
+
+def check_path(
+    url: str, path: Sequence[Hour], *, terms: PaperTerms, reporting: Reporting, with_bars: bool, seed: int = 0
+) -> None:
+    clock = FakeClock(T0)
+    with open_memory(url, owner="ana", actor="test", clock=clock) as memory:
+        desk = Witness(memory, clock, terms=terms, reporting=reporting, with_bars=with_bars, seed=seed)
+        desk.live(path)
+        desk.open_again()
+
+
+BUSY = (
+    Hour(ask=Ask(quantity=10.0, stop=0.02, target=0.1)),
+    Hour(btc=(1.0, 1.01, 1.0, 1.01)),
+    Hour(btc=(1.0, 0.95, 0.94, 0.93), ask=Ask(quantity=-7.3, stop=0.1)),
+    Hour(btc=(0.99, 0.95, 0.9, 0.85), eth=(1.1, 1.1, 1.1, 1.1), by_hand=(Ask(symbol="ETH", quantity=30.0),)),
+    Hour(btc=(1.0, 1.05, 1.18, 1.18), deposit=500.0, ask=Ask(symbol="ETH", quantity=-30.0, stop=0.02)),
+    Hour(eth=(1.05, 1.05, 1.1, 1.1), ticked=False),
+    Hour(eth=(1.0, 1.0, 1.0, 1.0), ask=Ask(quantity=1.0), by_hand=(Ask(quantity=30.0), Ask(quantity=-30.0))),
+    Hour(btc=(0.9, 0.9, 0.9, 0.9)),
+)
+REPORTING: list[Reporting] = ["in time", "late", "never", "some"]
+
+
+@pytest.mark.parametrize("reporting", REPORTING)
+@pytest.mark.parametrize("with_bars", [True, False])
+@pytest.mark.parametrize("position_mode", ["netting", "hedging"])
+def test_a_tick_shows_what_it_records(url: str, reporting: Reporting, with_bars: bool, position_mode: Any) -> None:
+    terms = PaperTerms(position_mode=position_mode, fee_rate=0.001, funding_rate=0.001, funding_interval_seconds=3600)
+    check_path(url, BUSY, terms=terms, reporting=reporting, with_bars=with_bars, seed=3)
+
+
+@law(25)
+@given(terms=TERMS, path=PATHS, reporting=st.sampled_from(REPORTING), with_bars=st.booleans(), seed=st.integers(0, 99))
+def test_any_tick_shows_what_it_records(
+    terms: PaperTerms, path: tuple[Hour, ...], reporting: Reporting, with_bars: bool, seed: int
+) -> None:
+    check_path("sqlite://", path, terms=terms, reporting=reporting, with_bars=with_bars, seed=seed)
