@@ -27,12 +27,12 @@ class WonCount:
         """The count in words, after the direction and the symbol.
 
         >>> WonCount(won=1, n=9, categories={"regime": "ranging"}).text, WonCount(won=0, n=0, categories={}).text
-        ('1 of 9 won in ranging markets', 'never traded')
+        ('1 of 9 in ranging markets', 'never traded')
         """
         where = trades_in_words(self.categories).removeprefix("trades")
         if not self.n:
             return f"none{where}" if where else "never traded"
-        return f"{self.won} of {self.n} won{where}"
+        return f"{self.won} of {self.n}{where or ' won'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def won_counts(trades: "TradeColumns", query: SizingQuery) -> tuple[WonCount, ..
     ...     SizedTrade(outcome_r=1.0 if n < 4 else -1.0, day=date(2026, 1, 5), direction="long", symbol="BTC",
     ...                regime="ranging" if n % 2 else "volatile") for n in range(9))
     >>> [count.text for count in won_counts(traded, SizingQuery(direction="long", symbol="BTC", regime="ranging"))]
-    ['4 of 9 won', '2 of 4 won in ranging markets']
+    ['4 of 9 won', '2 of 4 in ranging markets']
     """
     here = _with_value(trades, "direction", query.direction) & _with_value(trades, "symbol", query.symbol)
     categories: dict[LevelName, str | None] = {}

@@ -41,7 +41,7 @@ from backsight.core.prompts.trades import (
 )
 from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.record import RecallQuery
-from backsight.core.reflection.lessons import LessonsNote, parse_note, render_lessons
+from backsight.core.reflection.lessons import LessonsNote, parse_note, render_lessons, shown_lessons_hash
 from backsight.core.risk_state import (
     HOUR,
     LOSING_STREAK,
@@ -131,6 +131,14 @@ class _Memory:
     """The row of each recent trade that is shown, by the id of the trade."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lessons:
+    """The section of the lessons, and the hash that trades carry of them."""
+
+    section: Section
+    hash: str | None
+
+
 def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
     """The whole prompt, within the ceiling of every section and the caller's budget."""
     deployment, view = request.deployment, request.view
@@ -146,10 +154,11 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
     protocol = protocol_for(ctx, view, deployment, tuple(request.contexts), with_incidents=with_incidents)
     identity = Identity(money=deployment.mode, tools=tuple(request.tools), has_memory=memory is not None)
     rules = "" if protocol is None else protocol.text.text
-    system = system_segments(identity, strategy, protocol=rules, lessons=lessons)
+    section = None if lessons is None else lessons.section
+    system = system_segments(identity, strategy, protocol=rules, lessons=section)
     # Lessons take part as a section rather than as a segment, so that a small budget cuts them row by row.
     parts: list[Part] = [
-        lessons if lessons is not None and segment.name == "lessons" else segment for segment in system
+        section if section is not None and segment.name == "lessons" else segment for segment in system
     ]
     parts += _message(request, memory, recalls)
     if is_shown:
@@ -169,7 +178,7 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
         recalled=_recalled(parts, prompt),
         recalls=recalls.handles,
         citations=() if protocol is None else _citations(protocol, prompt),
-        lessons_hash=note.content_hash if note is not None and has_lessons else None,
+        lessons_hash=lessons.hash if lessons is not None and has_lessons else None,
     )
 
 
@@ -235,14 +244,16 @@ def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
         return []
 
 
-def _lessons(view: View, note: stored_notes.LessonsText | None, deployment: Deployment) -> Section | None:
+def _lessons(view: View, note: stored_notes.LessonsText | None, deployment: Deployment) -> "_Lessons | None":
     """The lessons that the deployment shows, without the slots that it suppresses; None without any."""
     memory = deployment.memory
     watched = stored_notes.watched_patterns(view, deployment) if memory.lessons == "proven_and_watched" else ()
     if note is None and not watched:
         return None
     lessons = LessonsNote() if note is None else parse_note(note.lessons_text)
-    return lessons_section(read_lessons(render_lessons(lessons, suppressed=memory.suppressed, watched=watched)))
+    text = render_lessons(lessons, suppressed=memory.suppressed, watched=watched)
+    hash_of_note = None if note is None else note.content_hash
+    return _Lessons(section=lessons_section(read_lessons(text)), hash=shown_lessons_hash(text, note_hash=hash_of_note))
 
 
 def _citations(protocol: Protocol, prompt: FittedPrompt) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from backsight.core.numbers import signed
 from backsight.core.portfolio import Direction
 from backsight.core.prompts.amounts import figure, in_r, share, span
 from backsight.core.prompts.sections import MOST_SYMBOLS, Row, Section, section_of, symbols_ceiling
-from backsight.core.prompts.trades import EXITS, exit_in_words, minutes_held
+from backsight.core.prompts.trades import EXIT_TOKENS, EXITS, exit_in_words, minutes_held
 from backsight.core.recall.base_rate import with_joined
 from backsight.core.recall.rank import RecalledMemory, outcome_in_words
 from backsight.core.recommended_size import FEWEST_TRADES, PositionSize
@@ -28,7 +28,9 @@ from backsight.core.trades.trade import Trade
 from backsight.core.won_counts import AllTrades, WonCount
 
 HEADING = "## What usually happens here"
-NO_OPINION = "no recommendation, your strategy's own risk applies"
+OWN_RISK = "your strategy's own risk applies"
+BRIEF_FROM = 3
+"""Symbols from which on the lines of the directions do not repeat what applies without a recommendation."""
 NEAREST, WARNINGS = 3, 3
 UNLIKE = 0.2
 """Episodes of at most this similarity are left out, but for the most similar one."""
@@ -38,8 +40,11 @@ FIRST_RANK, LATER_RANK = 1, 2
 RECALLED_TOKENS = 60
 """The most tokens of a similar trade, with its newline; fewer where that would cost another symbol its first one."""
 FEWEST_RECALLED_TOKENS = 34
-FEWEST_SETUP_TOKENS = 8
-"""The fewest tokens of a setup, for which the reach of a trade gives way."""
+FEWEST_SETUP_TOKENS = 6
+"""The fewest tokens of a setup, for which the reach of a trade and the words of its exit give way."""
+SHORT_EXIT_TOKENS = 5
+LEAST_SCALED = 0.995
+"""The risk appetite from which on the drawdown is not named."""
 FEWEST_SITUATION = 5
 """Trades from which on a narrower situation is counted instead of a broader one."""
 SESSIONS: Mapping[Session, str] = {
@@ -59,10 +64,10 @@ class DirectionOutlook:
     """From the direction in the symbol to narrower situations."""
     size: PositionSize
 
-    @property
-    def text(self) -> str:
+    def text(self, *, is_brief: bool = False) -> str:
         """What is expected, how many such trades won, and the recommendation, whose figures cannot disagree."""
-        return f"{self.direction}: {', '.join([*self._expected, *self._counted])}: {recommendation(self.size)}"
+        known = ", ".join([*self._expected, *self._counted])
+        return f"{self.direction}: {known}: {recommendation(self.size, is_brief=is_brief)}"
 
     @property
     def _expected(self) -> Iterator[str]:
@@ -74,15 +79,16 @@ class DirectionOutlook:
     @property
     def _counted(self) -> Iterator[str]:
         """The count of the direction, and that of the narrowest situation with enough trades, else of the next one."""
-        whole, narrower = self.counts[0], [count for count in self.counts[1:] if count.n < self.counts[0].n]
+        whole, *narrower = self.counts
         yield whole.text
-        if narrower:
-            enough = [count for count in narrower if count.n >= FEWEST_SITUATION]
-            yield (enough[-1] if enough else narrower[0]).text
+        enough = [count for count in narrower if count.n >= FEWEST_SITUATION]
+        chosen = enough[-1] if enough else narrower[0] if narrower else whole
+        if chosen.n < whole.n:
+            yield chosen.text
 
 
-def recommendation(size: PositionSize) -> str:
-    """The recommendation in words, never a bare 0%.
+def recommendation(size: PositionSize, *, is_brief: bool = False) -> str:
+    """The recommendation in words, never a bare 0%; where space is short, what applies without one is said elsewhere.
 
     >>> from backsight.core.sizing import position_size
     >>> recommendation(position_size([]))
@@ -94,7 +100,7 @@ def recommendation(size: PositionSize) -> str:
             less = f" ({risk} is already at risk on this signal)" if size.open_risk.share else ""
             return f"risk {share(size.recommended)} of equity{less}"
         case "no_recommendation":
-            return f"no recommendation ({_why_none(size)}): your strategy's own risk applies"
+            return f"no recommendation ({_why_none(size)}){'' if is_brief else f': {OWN_RISK}'}"
         case "no_edge":
             sure = min(99.0, 100.0 * (1.0 - (size.p_above_zero or 0.0)))
             return f"no edge seen here: the expected result is below 0 ({sure:.0f}% sure)"
@@ -125,10 +131,10 @@ class RecalledLine:
     direction: Direction | None
     result: str
     """The outcome with its unit."""
-    ending: str = ""
-    """How the trade ended, and after how long."""
+    exit_reason: str | None = None
+    hold: str = ""
     reach: str = ""
-    """How far it went the other way."""
+    """How far the trade went the other way."""
     setup: str | None = None
     row: int | None = None
     """The number of its row among the recent trades; None if it has none."""
@@ -140,11 +146,19 @@ class RecalledLine:
         parts = (f"{self.at:%Y-%m-%d}", other, self.direction, self.result)
         head = f"- {label}: {' '.join(part for part in parts if part)}{row}"
         setup = self.setup.strip() if self.setup else ""
-        for start in (f"{head}{self.ending}{self.reach}", f"{head}{self.ending}", head):
-            left = tokens - estimate(f"{start}: \n")
+        for ending in (
+            f"{self._ending(EXIT_TOKENS)}{self.reach}",
+            *map(self._ending, (EXIT_TOKENS, SHORT_EXIT_TOKENS)),
+        ):
+            left = tokens - estimate(f"{head}{ending}: \n")
             if left >= (FEWEST_SETUP_TOKENS if setup else 0):
-                return f"{start}: {quote(setup, tokens=left)}" if setup else start
+                return f"{head}{ending}: {quote(setup, tokens=left)}" if setup else f"{head}{ending}"
         return head
+
+    def _ending(self, tokens: int) -> str:
+        """The exit and the holding time."""
+        ended = exit_in_words(self.exit_reason, tokens=tokens) or ("," if self.hold else "")
+        return f"{ended}{f' after {self.hold}' if self.hold else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,18 +230,12 @@ def recalled_line(memory: RecalledMemory, trade: Trade | None, *, row: int | Non
         symbol=episode.symbol,
         direction=episode.direction,
         result="no outcome" if episode.outcome is None else shorten(outcome_in_words(episode.outcome), tokens=10),
-        ending="" if trade is None else _ending(trade),
+        exit_reason=None if trade is None else trade.exit_reason,
+        hold="" if trade is None or minutes_held(trade) is None else span(minutes_held(trade)),
         reach="" if trade is None else _reach(trade),
         setup=entry_reason or episode.reflection or episode.reason or episode.market_context,
         row=row,
     )
-
-
-def _ending(trade: Trade) -> str:
-    """The exit and the holding time."""
-    minutes = minutes_held(trade)
-    hold = "" if minutes is None else f" after {span(minutes)}"
-    return f"{exit_in_words(trade.exit_reason) or (',' if hold else '')}{hold}"
 
 
 def _reach(trade: Trade) -> str:
@@ -288,13 +296,14 @@ def _shared(memories: Sequence[SymbolMemory], uncounted: str) -> Iterator[str]:
 def _all_trades(memories: Sequence[SymbolMemory], uncounted: str) -> str:
     trades = max((memory.trades for memory in memories), key=lambda trades: trades.n, default=AllTrades())
     if not trades.n and not trades.unknown:
-        return f"- no closed trades{' counted' if uncounted else ''} yet: {NO_OPINION}"
+        return f"- no closed trades{' counted' if uncounted else ''} yet: no recommendation, {OWN_RISK}"
     unknown = f"; R is unknown for {trades.unknown}{' more' if trades.n else ''}" if trades.unknown else ""
     fallen = f"; {trades.left_out} before results fell are left out" if trades.left_out else ""
     appetites = {outlook.size.risk_appetite for memory in memories for outlook in memory.outlooks}
     appetite = min(appetites, default=1.0)
-    scaled = f"; risk is × {appetite:.2f} for the drawdown" if appetite < 1.0 else ""
-    return f"- all trades: {trades.won} of {trades.n} won{unknown}{fallen}{scaled}"
+    scaled = f"; risk is × {appetite:.2f} for the drawdown" if appetite < LEAST_SCALED else ""
+    own_risk = f"; without a recommendation {OWN_RISK}" if len(memories) >= BRIEF_FROM else ""
+    return f"- all trades: {trades.won} of {trades.n} won{unknown}{fallen}{scaled}{own_risk}"
 
 
 def _block(memory: SymbolMemory, memories: Sequence[SymbolMemory]) -> Iterator[str]:
@@ -307,7 +316,8 @@ def _block(memory: SymbolMemory, memories: Sequence[SymbolMemory]) -> Iterator[s
     if now or fallen or memory.joined or (memory.nearest and not has_directions):
         yield f"- {shorten(joined, tokens=3 * SYMBOL_TOKENS)}{fallen} now: {now or 'nothing known'}"
     if has_directions:
-        yield from (f"- {symbol} {outlook.text}" for outlook in memory.outlooks)
+        is_brief = len(memories) >= BRIEF_FROM
+        yield from (f"- {symbol} {outlook.text(is_brief=is_brief)}" for outlook in memory.outlooks)
 
 
 def _recalled(memory: SymbolMemory, tokens: int) -> Iterator[Row]:
