@@ -124,21 +124,21 @@ class AdvisedBreakout(VolatilityBreakout):
 
     rules = (
         *VolatilityBreakout.rules,
-        "Risk what memory recommends for the direction, but a quarter of the usual risk at least, to go on learning.",
+        "Risk what memory recommends for the direction, without a recommendation the usual risk; a quarter of that at"
+        " least, to go on learning.",
         "Halve the risk if memory warns of a similar loss in the direction.",
     )
     reads_memory = True
     least_share = 0.25
 
     def risk_of(self, agent_input: AgentInput, symbol: str, direction: str) -> float:
-        """The recommended risk within limits; the usual risk if the prompt recommends none, as without memory."""
+        """The recommended risk within limits; the usual risk if the prompt has no recommendation, as without memory."""
         text = next((part.text for part in agent_input.opened.memory if part.name == "what_usually_happens"), "")
-        advice = re.search(
-            rf"^- {re.escape(symbol)} {direction}: .*Recommended risk ([\d.]+)% of equity", text, re.MULTILINE
-        )
-        if advice is None:
+        line = re.search(rf"^- {re.escape(symbol)} {direction}: .*", text, re.MULTILINE | re.IGNORECASE)
+        if line is None or "no recommendation" in line[0].lower():
             return self.risk
-        risk = min(self.risk, float(advice[1]) / 100)
+        advice = re.search(r"\brisk ([\d.]+)% of equity", line[0], re.IGNORECASE)
+        risk = 0.0 if advice is None else min(self.risk, float(advice[1]) / 100)
         if re.search(rf"^- warning: \S+ {re.escape(symbol)} {direction} ", text, re.MULTILINE):
             risk /= 2
         return max(risk, self.least_share * self.risk)

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from backsight.core.recommended_size import (
     OpenRisk,
     PositionSize,
     SizedTrade,
+    SizeKind,
     SizingQuery,
 )
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
@@ -69,6 +71,11 @@ def with_categories(trades: list[SizedTrade], seed: int = 0) -> list[SizedTrade]
 
 def scaled(trades: list[SizedTrade], by: float) -> list[SizedTrade]:
     return [replace(trade, outcome_r=by * trade.outcome_r) for trade in trades]
+
+
+def risk(size: PositionSize) -> float:
+    """The recommended share, 0 without a recommendation."""
+    return size.recommended or 0.0
 
 
 def effects_of(size: PositionSize) -> dict[str, float]:
@@ -137,7 +144,8 @@ def test_the_effect_of_a_direction_by_hand() -> None:
 def test_effects_of_two_equal_sides_cancel() -> None:
     longs, shorts = (position_size(two_sides(), SizingQuery(direction=side)) for side in ("long", "short"))
     assert effects_of(longs)["direction"] == pytest.approx(-effects_of(shorts)["direction"])
-    assert longs.recommended > position_size(two_sides()).recommended > shorts.recommended == 0.0
+    assert risk(longs) > risk(position_size(two_sides())) > 0.0
+    assert shorts.recommended is None
 
 
 @given(OUTCOMES, st.floats(1.0, 50.0))
@@ -243,7 +251,7 @@ def test_trades_that_end_alike_on_a_day_count_as_one() -> None:
 
 def test_trades_of_a_single_day_count_as_one() -> None:
     size = position_size([a_trade(r=-1.0 if n % 4 == 0 else 1.0, direction="long") for n in range(40)], SHORT)
-    assert (size.effective_n, size.recommended) == (1.0, 0.0)
+    assert (size.effective_n, size.recommended) == (1.0, None)
 
 
 def test_a_regime_that_lasts_for_days_has_the_errors_of_days() -> None:
@@ -262,7 +270,8 @@ def test_a_side_never_traded_has_no_effect_and_more_doubt() -> None:
     assert (level.n, level.difference, level.error, level.effect) == (0, 0.0, None, 0.0)
     assert size.mean == before.mean
     assert estimate(size)[1] ** 2 == pytest.approx(estimate(before)[1] ** 2 + size.mean_square / 10)
-    assert before.recommended > size.recommended == 0.0
+    assert risk(before) > 0.0
+    assert (size.kind, size.recommended) == ("no_recommendation", None)
 
 
 def test_doubt_about_a_side_fades_as_it_is_traded() -> None:
@@ -294,7 +303,7 @@ def test_a_fat_tail_of_losses_reduces_the_size() -> None:
     tailed = [replace(trade, outcome_r=-4.0) if n % 10 == 0 else trade for n, trade in enumerate(trades)]
     lifted = [replace(trade, outcome_r=trade.outcome_r + 0.5) for trade in tailed]
     plain = position_size([replace(trade, outcome_r=trade.outcome_r + 0.02) for trade in trades])
-    assert position_size(tailed).recommended == 0.0
+    assert position_size(tailed).uncapped == 0.0
     assert position_size(lifted).mean_square > plain.mean_square
     assert position_size(lifted).uncapped < plain.uncapped
 
@@ -307,8 +316,9 @@ def test_an_unseen_loss_of_one_and_a_half_times_the_worst_is_added() -> None:
 def test_wins_in_a_row_are_not_certainty() -> None:
     """Without a loss so far, one of 6R is counted: twenty wins get nothing, thirty some, fifty the cap."""
     ten, twenty, thirty, fifty = (position_size(a_record(wins, 0)) for wins in (10, 20, 30, 50))
-    assert (ten.win_rate, ten.mean_loss, ten.kelly, ten.recommended) == (1.0, None, None, 0.0)
-    assert 0.0 == twenty.recommended < 0.02 < thirty.recommended < fifty.recommended == 0.05
+    assert (ten.win_rate, ten.mean_loss, ten.kelly, ten.recommended) == (1.0, None, None, None)
+    assert twenty.kind == "no_recommendation"
+    assert 0.02 < risk(thirty) < risk(fifty) == 0.05
     assert twenty.mean_square == pytest.approx((20 + 36) / 21)
     assert twenty.mean == pytest.approx((twenty.effective_n - 6) / (twenty.effective_n + 11))
     assert "no loss yet" in twenty.reason
@@ -316,7 +326,7 @@ def test_wins_in_a_row_are_not_certainty() -> None:
 
 def test_the_first_loss_says_how_large_losses_are() -> None:
     scratched, lost = (position_size([*a_record(30, 0), a_trade(30, r=r)]) for r in (-0.1, -1.0))
-    assert scratched.recommended < 0.03 < lost.recommended
+    assert risk(scratched) < 0.03 < risk(lost)
 
 
 def test_the_cap_holds_and_the_uncapped_size_is_kept() -> None:
@@ -331,28 +341,53 @@ NO_LOSS = "There was no loss yet: one of 6R is counted."
 
 
 @pytest.mark.parametrize(
-    ("trades", "options", "reason"),
+    ("trades", "options", "kind", "reason"),
     [
-        ([], {}, "No trades with a result in R; 10 are needed."),
-        (a_record(1, 0), {}, "Only 1 trade with a result in R; 10 are needed."),
-        (a_record(7, 0), {}, "Only 7 trades with a result in R; 10 are needed."),
-        (a_record(60, 40), {"risk_appetite": 0.0}, "Risk appetite is 0: nothing is to be risked."),
-        (a_record(10, 20), {}, "-0.25R a trade expected from 30 trades: no edge to bet on."),
-        (scaled(a_record(10, 10), 0.0), {}, f"-0.20R a trade expected from 20 trades: no edge to bet on. {NO_LOSS}"),
-        (a_record(17, 13), {}, "+0.10R a trade expected from 30 trades, give or take 0.18R: too unsure to bet on."),
+        ([], {}, "no_recommendation", "No trades with a result in R; 10 are needed."),
+        (a_record(1, 0), {}, "no_recommendation", "Only 1 trade with a result in R; 10 are needed."),
+        (a_record(7, 0), {}, "no_recommendation", "Only 7 trades with a result in R; 10 are needed."),
+        (a_record(60, 40), {"risk_appetite": 0.0}, "not_now", "Risk appetite is 0: nothing is to be risked."),
+        (a_record(10, 20), {}, "no_edge", "-0.25R a trade expected from 30 trades: no edge to bet on."),
+        (
+            scaled(a_record(10, 10), 0.0),
+            {},
+            "no_recommendation",
+            f"-0.20R a trade expected from 20 trades, give or take 0.24R: too unsure for a recommendation. {NO_LOSS}",
+        ),
+        (
+            a_record(17, 13),
+            {},
+            "no_recommendation",
+            "+0.10R a trade expected from 30 trades, give or take 0.18R: too unsure for a recommendation.",
+        ),
     ],
     ids=["none", "one", "seven", "no appetite", "losing", "all at 0R", "unsure"],
 )
-def test_every_zero_has_a_reason(trades: list[SizedTrade], options: dict[str, Any], reason: str) -> None:
+def test_a_trade_without_a_size_has_a_kind_and_a_reason(
+    trades: list[SizedTrade], options: dict[str, Any], kind: SizeKind, reason: str
+) -> None:
     size = position_size(trades, **options)
-    assert (size.recommended, size.uncapped, size.reason) == (0.0, 0.0, reason)
+    assert (size.kind, size.uncapped, size.reason) == (kind, 0.0, reason)
+    assert size.recommended == (None if kind == "no_recommendation" else 0.0)
+
+
+@given(rows=OUTCOMES, appetite=st.sampled_from([0.0, 0.1, 1.0]), risk=st.sampled_from([0.0, 0.01, 0.2]))
+def test_a_kind_says_what_zero_and_none_mean(rows: list[tuple[float, int]], appetite: float, risk: float) -> None:
+    size = position_size(trades_of(rows), ALL, risk_appetite=appetite, open_risk=OpenRisk(share=risk, trades=1))
+    assert (size.recommended is None) == (size.kind == "no_recommendation")
+    assert ((size.recommended or 0.0) > 0.0) == (size.kind == "sized")
+    assert size.p_above_zero is not None
+    if size.n >= 10:
+        assert (size.kind == "no_edge") == (size.p_above_zero <= 0.2)
+        assert size.p_above_zero == pytest.approx(NormalDist().cdf(estimate(size)[0] / estimate(size)[1]))
+        assert (size.kind == "not_now") == (size.p_above_zero > 0.2 and size.recommended == 0.0)
 
 
 @pytest.mark.parametrize("query", [ALL, SHORT, SizingQuery(symbol="SOL")])
 @pytest.mark.parametrize("n", [0, 1, 9, 10])
 def test_few_trades_have_an_answer_for_every_query(query: SizingQuery, n: int) -> None:
     size = position_size(with_categories(a_record(n - n // 2, n // 2) if n else []), query)
-    assert (size.n, size.recommended) == (n, 0.0)
+    assert (size.n, size.recommended) == (n, None)
     assert all(np.isfinite([*estimate(size), size.mean_square]))
 
 
@@ -401,7 +436,8 @@ def test_trades_whose_r_is_unknown_lower_the_size_in_proportion() -> None:
 def test_neither_a_size_nor_a_mean_is_given_where_losers_hide() -> None:
     """R of the winners of a coin only: it used to be the cap."""
     size = position_size(with_unknown(a_record(40, 0), won=0, lost=40), ALL)
-    assert (size.recommended, size.uncapped, size.mean, size.cautious_mean, size.win_rate) == (0, 0, None, None, None)
+    assert (size.kind, size.recommended, size.uncapped) == ("no_recommendation", None, 0.0)
+    assert (size.mean, size.p_above_zero, size.cautious_mean, size.win_rate) == (None, None, None, None)
     assert size.levels == ()
     assert size.reason == (
         "R is unknown for 100% of losing trades and 0% of winning ones: neither a size nor a mean can be given."
@@ -433,10 +469,10 @@ def test_what_is_at_risk_on_the_same_signal_is_taken_off() -> None:
     """The first copy leaves the other three their parts; a trade of the whole size leaves nothing."""
     copied = trade_columns(trade for trade in a_record(120, 80) for _ in range(4))
     free = position_size(copied)
-    after = [position_size(copied, open_risk=OpenRisk(share=k * free.recommended, trades=k)) for k in (1, 2, 3, 4)]
+    after = [position_size(copied, open_risk=OpenRisk(share=k * risk(free), trades=k)) for k in (1, 2, 3, 4)]
     parts = [size.recommended for size in after]
     assert parts[:3] == pytest.approx([free.recommended] * 3)
-    assert parts[3] < 0.05 * free.recommended
+    assert risk(after[3]) < 0.05 * risk(free)
     whole = position_size(a_record(450, 50), open_risk=OpenRisk(share=0.04, trades=1))
     assert whole.recommended == pytest.approx(0.01)
     assert whole.reason.endswith("4.0% is already at risk on the same signal: 1.0% is left.")
@@ -648,7 +684,7 @@ def test_noise_of_every_shape_gets_at_most_half_a_percent(shape: str, trades: in
 def log_growth(rng: np.random.Generator, *, trades: int, win_rate: float) -> tuple[float, float]:
     """The log of equity after trades at ±1R, each sized from the trades before it, and at a flat 1%."""
     results, day = np.where(rng.random(trades) < win_rate, 1.0, -1.0), np.arange(trades) * 365 // trades
-    sizes = [position_size(TradeColumns(outcome_r=results[:n], day=day[:n])).recommended for n in range(trades)]
+    sizes = [risk(position_size(TradeColumns(outcome_r=results[:n], day=day[:n]))) for n in range(trades)]
     return float(np.log1p(np.array(sizes) * results).sum()), float(np.log1p(0.01 * results).sum())
 
 

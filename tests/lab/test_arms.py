@@ -49,7 +49,7 @@ def test_the_simple_arms_decide_as_they_say() -> None:
     by_name = dict(zip(decisions.arms, decisions.shares, strict=True))
     assert set(by_name["fixed"].tolist()) == {0.01}
     assert set(by_name["skip_warned"].tolist()) == {0.0, 0.01}
-    assert by_name["position_size"][:10].tolist() == [0.0] * 10  # ten trades are needed
+    assert by_name["position_size"][:10].tolist() == [0.01] * 10  # ten trades are needed: until then the recorded size
     sums = KellySums()
     for trade in PLANTED.trades[:-1]:
         sums.add(trade.outcome_r)

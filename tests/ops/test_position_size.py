@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from backsight.answers.layouts import brief_of
 from backsight.core.errors import Invalid
 from backsight.memory import Memory, open_memory
 from backsight.ops.recall import SizeAdvice
@@ -47,12 +48,13 @@ def test_fewer_than_ten_results_give_no_size_and_a_reason(memory: Memory, clock:
     assert advised(memory).size.reason == "No trades with a result in R; 10 are needed."
     traded(memory, clock, *[2.0] * 9)
     size = advised(memory).size
-    assert (size.recommended, size.reason) == (0.0, "Only 9 trades with a result in R; 10 are needed.")
+    assert size.recommended is None
+    assert (size.kind, size.reason) == ("no_recommendation", "Only 9 trades with a result in R; 10 are needed.")
 
 
 def test_an_edge_gets_a_size_and_a_losing_record_gets_none(quick: Memory, clock: FakeClock) -> None:
     traded(quick, clock, *edge(0.75, 120))
-    assert 0.02 < advised(quick).size.recommended <= 0.05
+    assert 0.02 < (advised(quick).size.recommended or 0.0) <= 0.05
     traded(quick, clock, *edge(0.1, 120))
     assert advised(quick).size.recommended == 0.0
 
@@ -129,7 +131,7 @@ def test_r_that_is_known_of_winners_only_gives_neither_size_nor_mean(quick: Memo
         traded(quick, clock, 1.0)
         traded(quick, clock, -1.0, **({"pnl_r": None} if number % 2 else {}))
     size = advised(quick).size
-    assert (size.recommended, size.mean, size.unknown) == (0.0, None, 12)
+    assert (size.kind, size.recommended, size.mean, size.unknown) == ("no_recommendation", None, None, 12)
     assert size.reason.startswith("R is unknown for 50% of losing trades and 0% of winning ones: neither")
     rate = quick.recall_memories(symbol="BTC", strategy_name="VolBreakout").base_rate
     assert rate is not None
@@ -147,3 +149,13 @@ def test_strategies_tried_in_the_mode_lower_the_size_as_of_then(quick: Memory, c
     assert others.uncapped < alone.uncapped
     assert advised(quick, as_of=then).size == alone
     assert " for 3 strategies tried" in others.reason
+
+
+def test_a_brief_answer_says_the_kind(quick: Memory, clock: FakeClock) -> None:
+    traded(quick, clock, *edge(0.75, 120))
+    sized, unknown = advised(quick), advised(quick, as_of=clock.now() - timedelta(days=5000))
+    assert (sized.size.kind, sized.size.recommended) == ("sized", 0.05)
+    assert "\nRisk 5.00% of equity. +" in brief_of(sized).text()
+    assert brief_of(sized).as_json()["size"] == {"kind": "sized", "recommended": 0.05}
+    assert "No recommendation: the strategy's own risk applies. No trades with" in brief_of(unknown).text()
+    assert brief_of(unknown).as_json()["size"] == {"kind": "no_recommendation"}

@@ -81,7 +81,8 @@ def test_the_share_recommended_at_entry_is_that_of_position_size_right_before_th
         context=trade.context,
         as_of=T0 - JUST_BEFORE,
     )
-    assert trade.entry.recommended_share == entered.decision.recommended_share == advice.size.recommended > 0
+    assert (advice.size.kind, trade.entry.recommended_share) == ("sized", advice.size.recommended)
+    assert trade.entry.recommended_share == entered.decision.recommended_share
     assert left.decision.recommended_share is None
     episode = memory.get_trade(trade_id=trade.id).episode
     assert episode is not None

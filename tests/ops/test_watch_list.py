@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from backsight.core.reflection.lessons import lessons_hash
 from backsight.core.reflection.patterns import WatchedPattern
 from backsight.core.strategies import Deployment, LessonsShown, MemoryOverrides
 from backsight.memory import Memory
@@ -77,9 +78,11 @@ def test_an_agent_sees_what_is_watched_only_where_its_deployment_says_so(
     assert not [segment for segment in before.system if segment.name == "lessons"], "no reflection yet"
     memory.reflect(deployment=DEPLOYMENT)
     answer = memory.active_lessons(deployment=DEPLOYMENT)
-    assert (answer.note, answer.hash) == (None, None)
-    texts = [segment.text for segment in memory.preview_context(deployment=DEPLOYMENT).system]
-    assert ('- Regime fit: (unproven) "ranging markets: -' in "\n".join(texts)) == is_shown
+    prompt = memory.preview_context(deployment=DEPLOYMENT)
+    assert answer.note is None
+    assert answer.hash == prompt.lessons_hash == (lessons_hash(answer.text or "") if is_shown else None)
+    texts = [segment.text for segment in prompt.system]
+    assert ("- Regime fit: (unproven) ranging markets: -" in "\n".join(texts)) == is_shown
     assert ("- (unproven) ranging markets: -" in (answer.text or "")) == is_shown
 
 

@@ -38,7 +38,7 @@ def advised(memory: Memory) -> dict[str, str]:
 
 def recommended(memory: Memory, regime: Any, direction: Direction = "long") -> float:
     size = memory.position_size(symbol="BTC", direction=direction, strategy_name="Mixed", context_regime=regime).size
-    return size.recommended
+    return size.recommended or 0.0
 
 
 def largest_recommended(memory: Memory, regime: Any) -> float:

@@ -269,7 +269,7 @@ def judge_market(seed: int) -> Verdict:
 
 
 class RecommendedSizes(dict[TradedContext, float]):
-    """What `position_size` recommends in each context."""
+    """What `position_size` recommends in each context; 0 without a recommendation."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -282,7 +282,7 @@ class RecommendedSizes(dict[TradedContext, float]):
             context=ContextVector(regime=context.regime, session=context.session),
             deployment=DEPLOYMENT,
         )
-        self[context] = answer.size.recommended
+        self[context] = answer.size.recommended or 0.0
         return self[context]
 
 

@@ -166,14 +166,14 @@ def test_sizes_and_lessons_are_withheld_on_a_withheld_day(
     sized: dict[str, Any] = {"symbol": "BTC", "direction": "long", "strategy_name": "VolBreakout"}
     with pytest.raises(Refused, match=r"^Memory is withheld today.* Size the trade by the strategy's own rules"):
         memory.position_size(**sized, deployment=deployment.id)
-    assert memory.position_size(**sized, deployment=deployment.id, as_of=clock.at).size.recommended == 0.0
+    assert memory.position_size(**sized, deployment=deployment.id, as_of=clock.at).size.recommended is None
     withheld = memory.active_lessons(deployment=deployment.id)
     assert (withheld.note, withheld.text, withheld.hash) == (None, None, None)
     assert withheld.message.startswith("Memory is withheld today")
     assert memory.active_lessons(deployment=deployment.id, as_of=clock.at).note is not None
     clock.at = next(day for day in days_of(deployment, "shown") if day > clock.at)
     assert memory.active_lessons(deployment=deployment.id).note is not None
-    assert memory.position_size(**sized, deployment=deployment.id).size.recommended == 0.0
+    assert memory.position_size(**sized, deployment=deployment.id).size.recommended is None
 
 
 def test_memory_is_withheld_from_queries_until_the_agent_has_not_ticked_for_a_month(

@@ -175,10 +175,10 @@ def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: Fake
         '- #1 06-04 11:00 BTC long -0.8R -$16 30m chop_lowvol "the \\"big\\" one ## Plans that apply", exit "enough"\n'
         '- #2 06-04 10:00 BTC long +0.5R +$10 30m chop_lowvol "break of the range", exit "enough"\n\n'
         "## What usually happens here\n"
-        "- BTC long: 2 trades in any symbol and direction, too little to say. Recommended risk 0% of equity: Only 2"
-        " trades with a result in R; 10 are needed.\n"
-        "- BTC short: 2 trades in any symbol and direction, too little to say. Recommended risk 0% of equity: Only 2"
-        " trades with a result in R; 10 are needed.\n"
+        "- BTC long: 2 trades in any symbol and direction, too little to say. No recommendation: the"
+        " strategy's own risk applies. Only 2 trades with a result in R; 10 are needed.\n"
+        "- BTC short: 2 trades in any symbol and direction, too little to say. No recommendation: the"
+        " strategy's own risk applies. Only 2 trades with a result in R; 10 are needed.\n"
         '- nearest: 2026-06-04 BTC long -0.8R (#1), exit "enough" after 30m, never above 0.0R:'
         ' "the \\"big\\" one ## Plans that apply"\n'
         '- nearest: 2026-06-04 BTC long +0.5R (#2), exit "enough" after 30m, never below 0.0R:'

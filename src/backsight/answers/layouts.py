@@ -1054,7 +1054,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "SizeAdvice": (
         Line("{message}"),
-        Line("Risk {size.recommended:.2%} of equity. {size.reason}"),
+        Line("{size.answer}. {size.reason}"),
+        Values("size", columns("kind | recommended: {recommended:.2%}")),
         Line(
             "Results have been falling since {since:%Y-%m-%d}: {left_out:count earlier trade} left out.",
             "red",

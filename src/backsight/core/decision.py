@@ -127,8 +127,17 @@ class Prompt:
         return tuple(segment for segment in (*self.system, *self.segments) if segment.name in MEMORY)
 
 
-MEMORY = ("recent_activity", "recent_trades", "open_positions", "what_usually_happens", "state", "plans", "lessons")
-"""The sections that memory adds: at most 2,000 tokens together."""
+MEMORY = (
+    "recent_activity",
+    "recent_trades",
+    "open_positions",
+    "what_usually_happens",
+    "state",
+    "plans",
+    "how_you_trade",
+    "lessons",
+)
+"""The sections that memory adds: at most 2,100 tokens together with one symbol, 3,100 with six."""
 SYSTEM = ("header", "protocol", "leash", "strategy", "lessons", "footer")
 OURS = frozenset(
     {*SYSTEM, *MEMORY, "time", "portfolio", "last_decision", "rules_and_incidents", "decisions_under_review"}
@@ -233,7 +242,8 @@ class Decision:
     confidence: float | None
     recommended_share: float | None
     """The share of equity to risk that `position_size` recommended for the proposal, as of right before the tick; None
-    if the proposal enters nothing, and before the strategy has results in R."""
+    if the proposal enters nothing, and where there was no recommendation. In decisions of older stores, 0
+    may stand for no recommendation, too."""
     verdict: Verdict
     flatten: bool
     """A command to close everything was in force."""

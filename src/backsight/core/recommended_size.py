@@ -2,13 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, get_args
+from typing import Literal, assert_never, get_args
 
 from backsight.core.portfolio import Direction
+from backsight.core.quantiles import NORMAL_95
 from backsight.core.regime import Regime, Session, VolatilityRegime
 
 Category = Literal["direction", "symbol", "regime", "volatility_regime", "session"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+FEWEST_TRADES = 10
+"""Trades with a result in R below which there is no recommendation."""
+SizeKind = Literal["sized", "no_recommendation", "no_edge", "not_now"]
+"""What a recommendation says: a share to risk; nothing, since too little is known, so that the strategy's own risk
+applies; that the expected outcome is very likely below 0; or that the risk is used up at present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +87,12 @@ NOTHING_OPEN = OpenRisk()
 class PositionSize:
     """The fraction of equity to risk on a trade, and the evidence for it."""
 
-    recommended: float
-    """After the cap, and less what is already at risk on the same signal."""
+    kind: SizeKind
+    recommended: float | None
+    """After the cap, and less what is already at risk on the same signal. None is no recommendation: the strategy's own
+    risk applies. 0 is a recommendation: there is no edge, or nothing is left to risk now."""
     uncapped: float
+    """The share by the formula alone; 0 where it gives none."""
     reason: str
     n: int
     """The number of trades with an outcome in R."""
@@ -111,9 +121,32 @@ class PositionSize:
     """The expected outcome in R: the sum of the levels' effects; None where R is missing more often among losers."""
     deviation: float | None
     """The standard deviation of the expected outcome."""
+    p_above_zero: float | None
+    """The probability that the true mean is above 0; None without a mean."""
     cautious_mean: float | None
     """μ: the true mean is above this with a probability of 85%, or more if several strategies were tried."""
     mean_square: float
     """E[R²], including one loss that has not happened yet."""
     risk_appetite: float
     cap: float
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 90% interval of the expected outcome in R; None without a mean."""
+        if self.mean is None or self.deviation is None:
+            return None
+        return self.mean - NORMAL_95 * self.deviation, self.mean + NORMAL_95 * self.deviation
+
+    @property
+    def answer(self) -> str:
+        """What to do, in one clause; the reason is a sentence of its own."""
+        match self.kind:
+            case "sized":
+                return f"Risk {self.recommended or 0.0:.2%} of equity"
+            case "no_recommendation":
+                return "No recommendation: the strategy's own risk applies"
+            case "no_edge":
+                return "No edge seen here: risk nothing"
+            case "not_now":
+                return "Not now: risk nothing more"
+        assert_never(self.kind)

@@ -30,21 +30,25 @@ from backsight.core.recall.arrays.selection import TradeFilter, select_trades
 from backsight.core.recommended_size import (
     ANY_TRADE,
     CATEGORIES,
+    FEWEST_TRADES,
     NOTHING_OPEN,
     Category,
     OpenRisk,
     PositionSize,
     SizedTrade,
+    SizeKind,
     SizeLevel,
     SizingQuery,
 )
 from backsight.core.serial_correlation import wave_variances, widening
 from backsight.core.statistics import t_quantile
 
-FEWEST_TRADES = 10
 SCEPTICAL_TRADES = 10.0
 DOUBT = 0.15
 """The quantile of the mean's posterior that the size is computed from."""
+NO_EDGE = 0.2
+"""The probability that the mean is above 0 up to which there is no edge; above it, and without a size, there is no
+recommendation."""
 SHARE_OF_KELLY = 0.25
 CAP = 0.05
 LEAST_UNSEEN_LOSS_R = 3.0
@@ -64,7 +68,8 @@ ROUNDING = 1e-12
 """A variance that is a smaller share of E[R²] counts as 0."""
 WIDEST_SPAN = 100_000
 """Days between the first and the last trade up to which days are numbered by counting instead of sorting."""
-NORMAL_QUANTILE = NormalDist().inv_cdf(DOUBT)
+NORMAL = NormalDist()
+NORMAL_QUANTILE = NORMAL.inv_cdf(DOUBT)
 STRATEGIES_CACHED = 4
 """Strategies whose evidence is kept: all ticks between two closes share it."""
 
@@ -214,10 +219,12 @@ def position_size(
     (0.0235, 0.2)
     >>> size.reason
     '+0.19R a trade expected from 150 trades, at least +0.10R with 85%: a quarter of Kelly is 2.35% of equity.'
-    >>> position_size(longs + shorts, SizingQuery(direction="short")).reason
-    '-0.33R a trade expected from 150 trades: no edge to bet on.'
-    >>> position_size(longs[:7]).reason
-    'Only 7 trades with a result in R; 10 are needed.'
+    >>> losing = position_size(longs + shorts, SizingQuery(direction="short"))
+    >>> losing.kind, losing.recommended, losing.reason
+    ('no_edge', 0.0, '-0.33R a trade expected from 150 trades: no edge to bet on.')
+    >>> few = position_size(longs[:7])
+    >>> few.kind, few.recommended, few.reason
+    ('no_recommendation', None, 'Only 7 trades with a result in R; 10 are needed.')
     """
     columns = trades if isinstance(trades, TradeColumns) else trade_columns(trades)
     (size,) = position_sizes(
@@ -277,12 +284,18 @@ def _position_size(
     mean = math.fsum(level.effect for level in levels)
     deviation = math.sqrt(strategy.mean_square / (strategy.effective_n + SCEPTICAL_TRADES) + variance)
     cautious_mean = mean + _quantile(limits.doubt, strategy.days) * deviation
+    p_above_zero = NORMAL.cdf(mean / deviation)
     enough = strategy.n >= FEWEST_TRADES and not limits.known.hides_losers
     # The share of equity for the signal as a whole, and for one of the trades that it makes at a time.
     share = max(0.0, SHARE_OF_KELLY * cautious_mean / strategy.mean_square * limits.factor) if enough else 0.0
     uncapped = share / strategy.copies
+    left = max(0.0, min(limits.cap, uncapped, min(limits.cap, share) - limits.open_risk.share))
+    kind = (
+        _kind(p_above_zero, cautious_mean, left, risk_appetite=limits.risk_appetite) if enough else "no_recommendation"
+    )
     size = PositionSize(
-        recommended=max(0.0, min(limits.cap, uncapped, min(limits.cap, share) - limits.open_risk.share)),
+        kind=kind,
+        recommended=None if kind == "no_recommendation" else left,
         uncapped=uncapped,
         reason="",
         n=strategy.n,
@@ -299,6 +312,7 @@ def _position_size(
         levels=levels,
         mean=mean,
         deviation=deviation,
+        p_above_zero=p_above_zero,
         cautious_mean=cautious_mean,
         mean_square=strategy.mean_square,
         risk_appetite=limits.risk_appetite,
@@ -307,9 +321,20 @@ def _position_size(
     if limits.known.hides_losers:
         size = replace(
             size, win_rate=None, mean_win=None, mean_loss=None, kelly=None,
-            levels=(), mean=None, deviation=None, cautious_mean=None,
+            levels=(), mean=None, deviation=None, p_above_zero=None, cautious_mean=None,
         )  # fmt: skip
     return replace(size, reason=_reason(size, limits))
+
+
+def _kind(p_above_zero: float, cautious_mean: float, left: float, *, risk_appetite: float) -> SizeKind:
+    """The kind of a recommendation from enough trades; `left` is the share that cap and open risk leave."""
+    if p_above_zero <= NO_EDGE:
+        return "no_edge"
+    if risk_appetite == 0.0:
+        return "not_now"
+    if cautious_mean <= 0.0:
+        return "no_recommendation"
+    return "sized" if left > 0.0 else "not_now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -749,10 +774,10 @@ def _edge(size: PositionSize, limits: _Limits) -> str:
     mean, deviation, cautious_mean = size.mean or 0.0, size.deviation or 0.0, size.cautious_mean or 0.0
     expected = f"{signed(mean, 2)}R a trade expected from {_counted(limits.known)}"
     tried = f" for {size.strategies} strategies tried" if size.strategies > 1 else ""
-    if mean <= 0.0:
+    if size.kind == "no_edge":
         return f"{expected}: no edge to bet on."
-    if size.uncapped == 0.0:
-        return f"{expected}, give or take {deviation:.2f}R: too unsure to bet on{tried}."
+    if size.kind == "no_recommendation":
+        return f"{expected}, give or take {deviation:.2f}R: too unsure for a recommendation{tried}."
     appetite = "" if size.risk_appetite == 1.0 else f" times a risk appetite of {size.risk_appetite:.2g}"
     share = SHARE_OF_KELLY * cautious_mean / size.mean_square * size.risk_appetite
     capped = f", capped at {size.cap:.1%}" if size.cap < size.uncapped and not _is_reduced(size) else ""
@@ -783,8 +808,9 @@ def _reductions(size: PositionSize, limits: _Limits) -> Iterator[str]:
         capped = f", capped at {size.cap:.1%}" if size.cap < size.uncapped else ""
         yield f"That {', '.join(parts)} is {size.uncapped:.2%}{capped}."
     risk = size.open_risk
-    if risk.share and size.recommended < min(size.cap, size.uncapped):
-        yield f"{risk.share:.1%} is already at risk on the same signal: {size.recommended:.1%} is left."
+    if risk.share and size.recommended is not None and size.recommended < min(size.cap, size.uncapped):
+        left = f"{size.recommended:.1%}" if size.recommended else "nothing"
+        yield f"{risk.share:.1%} is already at risk on the same signal: {left} is left."
     if risk.unknown and size.uncapped > 0.0:
         yield f"The risk of {risk.unknown} open trade{'' if risk.unknown == 1 else 's'} on it is unknown."
 

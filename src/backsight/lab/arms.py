@@ -21,8 +21,8 @@ from backsight.core.market import Bar, bars_closed_by
 from backsight.core.orders import BrokerSnapshot
 from backsight.core.portfolio import Portfolio
 from backsight.core.recall.rank import WARNINGS, RecalledMemory
-from backsight.core.recommended_size import PositionSize
-from backsight.core.sizing import FEWEST_TRADES, SHARE_OF_KELLY
+from backsight.core.recommended_size import FEWEST_TRADES, PositionSize
+from backsight.core.sizing import SHARE_OF_KELLY
 from backsight.core.strategies import MemoryOverrides
 from backsight.lab.trades import LabEntry, LabTrade
 from backsight.memory import Memory
@@ -192,14 +192,15 @@ class OwmScore(Arm):
 
 
 class RecommendedSize(Arm):
-    """What `position_size` recommends."""
+    """What `position_size` recommends; without a recommendation the recorded size, which is the strategy's own."""
 
     name = "position_size"
-    meaning = "what position_size recommends"
+    meaning = "what position_size recommends, else the recorded size"
 
     def decide(self, question: Question) -> ArmDecision:
         size = question.size
-        return ArmDecision(share=size.recommended, confidence=size.win_rate)
+        share = question.entry.recorded_share if size.recommended is None else size.recommended
+        return ArmDecision(share=share, confidence=size.win_rate)
 
 
 class SkipWarned(Arm):

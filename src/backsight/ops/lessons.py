@@ -15,7 +15,14 @@ from backsight.core.portfolio import Mode
 from backsight.core.reflection.citation_check import DroppedBullet
 from backsight.core.reflection.evidence_view import EvidenceView, describe_evidence
 from backsight.core.reflection.holdout_test import HoldoutResult, analyse_holdout
-from backsight.core.reflection.lessons import LessonsNote, accept_lessons, mark_origin, parse_note, render_lessons
+from backsight.core.reflection.lessons import (
+    LessonsNote,
+    accept_lessons,
+    mark_origin,
+    parse_note,
+    render_lessons,
+    shown_lessons_hash,
+)
 from backsight.core.reflection.lessons_comparison import LessonsComparison
 from backsight.core.reflection.notes import (
     Author,
@@ -75,7 +82,8 @@ class ActiveLessons:
     text: str | None
     """The text without the suppressed slots, and with the watched patterns if the deployment shows them."""
     hash: str | None
-    """The hash of the whole note, which trades carry whichever slots are suppressed."""
+    """The hash that trades carry: of the whole note, whichever slots are suppressed; of the text where unproven lessons
+    stand beside it."""
     suppressed: tuple[Slot, ...]
     message: str
     as_of: datetime
@@ -247,7 +255,7 @@ def active_lessons(
         deployment=target.name,
         note=note,
         text=text,
-        hash=None if note is None else note.content_hash,
+        hash=shown_lessons_hash(text or "", note_hash=None if note is None else note.content_hash),
         suppressed=target.memory.suppressed,
         message=" ".join([*default, message]),
         as_of=view.as_of,

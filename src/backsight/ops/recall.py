@@ -384,7 +384,7 @@ def _plans(view: View, deployment: Deployment | None, about: DecisionSubject, mo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeAdvice:
-    """The share of equity to risk, and the reasons; the advice may be 0."""
+    """The share of equity to risk, its kind and the reasons; 0 is advice, None is none."""
 
     size: PositionSize
     deployment: str | None
@@ -421,11 +421,11 @@ def position_size(
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> SizeAdvice:
-    """Get the share of equity to risk on a trade: a quarter of Kelly on a cautious mean outcome in R, often 0.
+    """Get the share of equity to risk on a trade: a quarter of Kelly on a cautious mean outcome in R.
 
-    The evidence is all closed trades of the strategy with a result in R; the risk appetite multiplies the share.
-    Many strategies tried, unknown results, copies and open trades on the same signal lower it. Divide by the distance
-    to the stop to get the size.
+    With no recommendation the strategy's own risk applies. The evidence is its closed trades with a result in R; the
+    risk appetite multiplies the share. Many strategies tried, unknown results, copies and open trades on the same
+    signal lower it. Divide by the distance to the stop to get the size.
     """
     from backsight.core.sizing import closed_trades
 

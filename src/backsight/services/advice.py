@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from backsight.core.instruments import Underlyings
-from backsight.core.memory.advice import Advice, DomainOutcome, SizeRange, advise, direction_of, objection
+from backsight.core.memory.advice import Advice, DomainOutcome, SizeRange, advise, direction_of, objection, size_range
 from backsight.core.memory.cells import day_of
 from backsight.core.memory.conditions import Condition
 from backsight.core.memory.daily_moments import DailyMoments
@@ -16,7 +16,7 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.experience import episodes_where
 from backsight.core.memory.semantic import main_outcome, place_of, won
 from backsight.core.missing_outcomes import KnownOutcomes
-from backsight.core.recommended_size import SizedTrade, SizingQuery
+from backsight.core.recommended_size import FEWEST_TRADES, SizedTrade, SizingQuery
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import OutcomeUnit
 from backsight.services.habit_learning import falling_outcomes_since
@@ -72,7 +72,7 @@ class AdviceTrades:
     def __init__(self, view: View, deployment: Deployment) -> None:
         self._view = view
         self._deployment = deployment
-        self._sizes: dict[SizingQuery, float] = {}
+        self._sizes: dict[SizingQuery, float | None] = {}
         self._columns: dict[frozenset[tuple[tuple[str, str | None], datetime]], TradeColumns] = {}
 
     @cached_property
@@ -120,8 +120,7 @@ class AdviceTrades:
             about = [query for query in new if (query.symbol or "") == underlying]
             sizes = position_sizes(self._columns_for(underlying), about, strategies=self._strategies)
             self._sizes |= {query: size.recommended for query, size in zip(about, sizes, strict=True)}
-        recommended = [self._sizes[query] for query in queries]
-        return SizeRange(smallest=min(recommended, default=0.0), largest=max(recommended, default=0.0))
+        return size_range(self._sizes[query] for query in queries)
 
     def _columns_for(self, underlying: str) -> "TradeColumns":
         """The trades that sizes in an underlying come from; underlyings with the same declines share their columns.
@@ -156,8 +155,6 @@ class AdviceTrades:
     @cached_property
     def _strategies(self) -> int:
         """The number of strategies in the mode with enough trades to be sized."""
-        from backsight.core.sizing import FEWEST_TRADES
-
         return sum(n >= FEWEST_TRADES for n in stored.trades_in_r(self._view, self._deployment.mode).values())
 
 

@@ -1,4 +1,4 @@
-"""What usually happens with a symbol: base rate and recommended risk of each direction, similar trades and losses.
+"""What usually happens with a symbol: expectation and recommended risk of each direction, similar trades and losses.
 
 The prompt of a tick needs this for every symbol that may be traded. What several symbols and directions share is read
 once: the open trades, the columns of the episodes, the evidence for sizes.
@@ -17,12 +17,12 @@ from backsight.core.instruments import Underlyings
 from backsight.core.memory.episodic import risk_share
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.prompts.symbol_memory import DirectionOutlook
-from backsight.core.recall.base_rate import BaseRate, OpenTrade
 from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recommended_size import OpenRisk, PositionSize, SizingQuery
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import PositionMark, open_result
 from backsight.core.trades.trade import Trade
+from backsight.core.won_counts import AllTrades, all_trades, won_counts
 from backsight.services.context import Context
 from backsight.services.habit_learning import evidence_filter
 from backsight.services.present_state import PresentState
@@ -45,6 +45,8 @@ STRATEGIES_CACHED = 4
 class SymbolOutlook:
     """The outlook of each direction in a symbol, the most similar episodes, and losses in similar contexts."""
 
+    trades: AllTrades
+    """The trades that the outlooks rest on."""
     directions: tuple[DirectionOutlook, ...]
     nearest: tuple[RecalledMemory, ...]
     warnings: tuple[RecalledMemory, ...]
@@ -57,7 +59,6 @@ def symbol_outlook(
     session: RecallSession,
     directions: Sequence[Direction],
     *,
-    open_trades: Sequence[OpenTrade],
     account_trades: Sequence[MarkedTrade],
     risk_appetite: float,
     underlyings: Underlyings,
@@ -66,44 +67,33 @@ def symbol_outlook(
 
     `account_trades` are the open trades of the account, of all its strategies.
     """
-    from backsight.core.recall.arrays.base_rate import base_rates
-
     query, view, mode = session.query, session.view, session.query.mode_filter
     if query.strategy_name is None or mode is None:
         raise AssertionError("an outlook is of one strategy in one mode")
     symbols = session.situation.symbols
     trade_filter = evidence_filter(view, mode, strategy_name=query.strategy_name, symbols=symbols)
-    rates = base_rates(
-        session.columns,
-        session.situation,
-        directions,
-        trade_filter=trade_filter,
-        horizon=view.horizon,
-        open_trades=open_trades,
-    )
     evidence = sizing_evidence(session.columns, trade_filter, view.horizon, underlyings)
-    sizes = {
-        each: recommended_size(
-            evidence,
-            sizing_query(each, query.context, underlyings),
-            risk_appetite=risk_appetite,
-            open_risk=open_risk(account_trades, query.strategy_name, symbols, each),
-        )
-        for each in directions
-    }
+    queries = {direction: sizing_query(direction, query.context, underlyings) for direction in directions}
     similar = similar_episodes(ctx, session)
     return SymbolOutlook(
+        trades=all_trades(evidence),
         directions=tuple(
-            DirectionOutlook(direction=each, base_rate=_known(rates[each]), size=sizes[each]) for each in directions
+            DirectionOutlook(
+                direction=direction,
+                counts=won_counts(evidence.in_r, sizing),
+                size=recommended_size(
+                    evidence,
+                    sizing,
+                    risk_appetite=risk_appetite,
+                    open_risk=open_risk(account_trades, query.strategy_name, symbols, direction),
+                ),
+            )
+            for direction, sizing in queries.items()
         ),
         nearest=similar.nearest,
         warnings=similar.warnings,
         scan=similar.scan,
     )
-
-
-def _known(rate: BaseRate) -> BaseRate | None:
-    return rate if rate.levels[0].n or rate.levels[0].open else None
 
 
 def recommended_size(
@@ -156,7 +146,7 @@ def recommended_share(
     context: ContextVector,
     present: PresentState,
 ) -> float | None:
-    """The share of equity that the prompt of a tick recommends to risk on an entry; None before there are results in R.
+    """The share of equity that the prompt of a tick recommends to risk on an entry; None without a recommendation.
 
     Evidence is that of the view; open trades and risk appetite are those of the instant.
     """
@@ -164,8 +154,6 @@ def recommended_share(
     symbols = (symbol, *known.joined(symbol))
     trade_filter = evidence_filter(view, deployment.mode, strategy_name=strategy, symbols=symbols)
     evidence = sizing_evidence(ctx.database.images.at(view), trade_filter, view.horizon, known)
-    if not len(evidence.in_r.day):
-        return None
     return recommended_size(
         evidence,
         sizing_query(direction, context, known),

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from backsight.core.prompts.budget import FittedPrompt, Part, fit_to_budget, tok
 from backsight.core.prompts.decisions import decisions_under_review
 from backsight.core.prompts.lessons import lessons_section, read_lessons
 from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
-from backsight.core.prompts.sections import Section
+from backsight.core.prompts.sections import MOST_SYMBOLS, Section
 from backsight.core.prompts.state import your_state
 from backsight.core.prompts.symbol_memory import (
     RecalledLine,
@@ -41,7 +41,7 @@ from backsight.core.prompts.trades import (
 )
 from backsight.core.recall.rank import RecalledMemory
 from backsight.core.recall.record import RecallQuery
-from backsight.core.reflection.lessons import LessonsNote, parse_note, render_lessons
+from backsight.core.reflection.lessons import LessonsNote, parse_note, render_lessons, shown_lessons_hash
 from backsight.core.risk_state import (
     HOUR,
     LOSING_STREAK,
@@ -64,10 +64,8 @@ from backsight.services.present_state import PresentState
 from backsight.services.protocol import Protocol, protocol_for
 from backsight.services.recall import (
     RecallSession,
-    as_open_trade,
     encode_recall,
     keep_answer,
-    marked_trades,
 )
 from backsight.store import decisions as stored_decisions
 from backsight.store import notes as stored_notes
@@ -81,8 +79,6 @@ REVIEWED = 5
 """How many previous decisions are reviewed."""
 RECALLED = 3
 """How many episodes are recalled for a symbol."""
-MOST_SYMBOLS = 8
-"""The most symbols in "What usually happens here"; more would not fit."""
 T = TypeVar("T")
 
 
@@ -119,6 +115,8 @@ class _SymbolRecalls:
 
     memories: tuple[SymbolMemory, ...] = ()
     handles: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    """Symbols that may be traded, too, and are only named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +129,14 @@ class _Memory:
     """The section of the recent trades."""
     numbers: Mapping[str, int]
     """The row of each recent trade that is shown, by the id of the trade."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lessons:
+    """The section of the lessons, and the hash that trades carry of them."""
+
+    section: Section
+    hash: str | None
 
 
 def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
@@ -148,10 +154,11 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
     protocol = protocol_for(ctx, view, deployment, tuple(request.contexts), with_incidents=with_incidents)
     identity = Identity(money=deployment.mode, tools=tuple(request.tools), has_memory=memory is not None)
     rules = "" if protocol is None else protocol.text.text
-    system = system_segments(identity, strategy, protocol=rules, lessons=lessons)
+    section = None if lessons is None else lessons.section
+    system = system_segments(identity, strategy, protocol=rules, lessons=section)
     # Lessons take part as a section rather than as a segment, so that a small budget cuts them row by row.
     parts: list[Part] = [
-        lessons if lessons is not None and segment.name == "lessons" else segment for segment in system
+        section if section is not None and segment.name == "lessons" else segment for segment in system
     ]
     parts += _message(request, memory, recalls)
     if is_shown:
@@ -159,8 +166,6 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
     if protocol is not None:
         parts.append(protocol.section)
     prompt = fit_to_budget(parts, budget=request.budget)
-    text = prompt.text
-    lines = [line for memory in recalls.memories for line in (*memory.nearest, *memory.warnings)]
     has_lessons = any(segment.name == "lessons" for segment in prompt.segments)
     return Prompt(
         system=tuple(segment for segment in prompt.segments if segment.name in SYSTEM),
@@ -170,11 +175,18 @@ def assemble_prompt(ctx: Context, request: PromptRequest) -> Prompt:
         memory_tokens=tokens_of(segment for segment in prompt.segments if segment.name in MEMORY),
         cuts=prompt.cuts,
         fits=prompt.fits,
-        recalled=tuple(dict.fromkeys(line.id for line in lines if line.text in text)),
+        recalled=_recalled(parts, prompt),
         recalls=recalls.handles,
         citations=() if protocol is None else _citations(protocol, prompt),
-        lessons_hash=note.content_hash if note is not None and has_lessons else None,
+        lessons_hash=lessons.hash if lessons is not None and has_lessons else None,
     )
+
+
+def _recalled(parts: Iterable[Part], prompt: FittedPrompt) -> tuple[str, ...]:
+    """The ids of the episodes that the prompt shows."""
+    rows = [row for part in parts if isinstance(part, Section) for row in part.rows if row.id is not None]
+    lines = {line for segment in prompt.segments for line in segment.text.split("\n")} if rows else set()
+    return tuple(dict.fromkeys(row.id for row in rows if row.id is not None and row.text in lines))
 
 
 def _reviewed(request: PromptRequest) -> list[Part]:
@@ -232,14 +244,16 @@ def _or_empty(part: str, read: Callable[[], list[T]]) -> list[T]:
         return []
 
 
-def _lessons(view: View, note: stored_notes.LessonsText | None, deployment: Deployment) -> Section | None:
+def _lessons(view: View, note: stored_notes.LessonsText | None, deployment: Deployment) -> "_Lessons | None":
     """The lessons that the deployment shows, without the slots that it suppresses; None without any."""
     memory = deployment.memory
     watched = stored_notes.watched_patterns(view, deployment) if memory.lessons == "proven_and_watched" else ()
     if note is None and not watched:
         return None
     lessons = LessonsNote() if note is None else parse_note(note.lessons_text)
-    return lessons_section(read_lessons(render_lessons(lessons, suppressed=memory.suppressed, watched=watched)))
+    text = render_lessons(lessons, suppressed=memory.suppressed, watched=watched)
+    hash_of_note = None if note is None else note.content_hash
+    return _Lessons(section=lessons_section(read_lessons(text)), hash=shown_lessons_hash(text, note_hash=hash_of_note))
 
 
 def _citations(protocol: Protocol, prompt: FittedPrompt) -> tuple[str, ...]:
@@ -284,10 +298,8 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
     yield Segment(name="recent_activity", text=render_risk_state(state))
     yield memory.recent
     yield _open_positions(request)
-    if any(each.is_known for each in recalls.memories):
-        yield what_usually_happens(
-            recalls.memories, uncounted=uncounted_trades(request.present.uncounted(request.deployment))
-        )
+    uncounted = uncounted_trades(request.present.uncounted(request.deployment))
+    yield what_usually_happens(recalls.memories, others=recalls.others, uncounted=uncounted)
     yield your_state(request.present.mood)
     yield plans_that_apply(_plan_lines(request))
 
@@ -328,15 +340,13 @@ def _plan_lines(request: PromptRequest) -> list[PlanLine]:
 def _recall_symbols(
     ctx: Context, request: PromptRequest, memory: _Memory, directions: Sequence[Direction]
 ) -> _SymbolRecalls:
-    """Recall this strategy's episodes for each symbol that may be traded, symbols with an open position first."""
+    """Recall this strategy's episodes for each symbol that may be traded; beyond six, the others are named."""
     view, deployment = request.view, request.deployment
-    open_symbols = {position.symbol for position in request.portfolio.positions} if request.portfolio else set()
-    contexts = sorted(request.contexts, key=lambda context: context.symbol not in open_symbols)[:MOST_SYMBOLS]
+    ordered = _by_urgency(request)
+    contexts, others = ordered[:MOST_SYMBOLS], ordered[MOST_SYMBOLS:]
     if not contexts:
         return _SymbolRecalls()
     columns, known = ctx.database.images.at(view), underlyings(view)
-    strategy_trades = marked_trades(view, strategy_name=deployment.strategy_name, mode=deployment.mode)
-    open_trades = [as_open_trade(trade, mark) for trade, mark in strategy_trades]
     queries = [
         RecallQuery(
             symbol=context.symbol or "",
@@ -356,7 +366,6 @@ def _recall_symbols(
             ctx,
             session,
             directions,
-            open_trades=open_trades,
             account_trades=request.present.open_trades,
             risk_appetite=request.present.mood.risk_appetite,
             underlyings=known,
@@ -369,11 +378,22 @@ def _recall_symbols(
     trades = _trades_of(view, outlooks, memory.closed)
     return _SymbolRecalls(
         memories=tuple(
-            _symbol_memory(query.symbol, known.joined(query.symbol), outlook, trades, memory.numbers)
+            _symbol_memory(query, known.joined(query.symbol), outlook, trades, memory.numbers)
             for query, outlook in zip(queries, outlooks, strict=True)
         ),
         handles=handles,
+        others=tuple(context.symbol or "" for context in others),
     )
+
+
+def _by_urgency(request: PromptRequest) -> list[ContextVector]:
+    """The contexts in the caller's order, those of symbols with a position or a plan that applies first."""
+    urgent = {position.symbol for position in request.portfolio.positions} if request.portfolio else set()
+    urgent |= {trade.symbol for trade, _ in request.present.open_trades}
+    contexts = request.contexts
+    if len(contexts) > MOST_SYMBOLS:  # in shorter lists the order does not decide what is shown
+        urgent |= {context.symbol or "" for context in contexts if _plan_lines(replace(request, contexts=[context]))}
+    return sorted(contexts, key=lambda context: context.symbol not in urgent)
 
 
 def _trades_of(view: View, outlooks: Iterable[SymbolOutlook], closed: Mapping[str, Trade]) -> dict[str, Trade]:
@@ -384,7 +404,7 @@ def _trades_of(view: View, outlooks: Iterable[SymbolOutlook], closed: Mapping[st
 
 
 def _symbol_memory(
-    symbol: str,
+    query: RecallQuery,
     joined: tuple[str, ...],
     outlook: SymbolOutlook,
     trades: Mapping[str, Trade],
@@ -399,8 +419,10 @@ def _symbol_memory(
 
     nearest, warnings = chosen_episodes(outlook.nearest, outlook.warnings)
     return SymbolMemory(
-        symbol=symbol,
+        symbol=query.symbol,
         joined=joined,
+        context=query.context,
+        trades=outlook.trades,
         outlooks=outlook.directions,
         nearest=lines(nearest),
         warnings=lines(warnings),

@@ -22,7 +22,8 @@ INSTRUCTIONS: Mapping[Audience, tuple[str, ...]] = {
         "Before a decision, call recall_memories with the symbol, the direction and the regime; read the base rate and "
         "the warnings first, because the other memories are selected by their outcome.",
         "check_active_plans says which of your plans apply now.",
-        "position_size says which share of equity to risk; 0 means that the evidence does not support the trade.",
+        "position_size says which share of equity to risk, by its kind: sized; no_recommendation: too little is known, "
+        "your strategy's own risk applies; no_edge: such trades lose; not_now: open trades use the risk up.",
         "active_lessons and get_agent_state say what you learned and how you are doing.",
         "After a trade is closed, call remember_trade once.",
         "If you considered a trade and decided against it, call remember_inaction.",

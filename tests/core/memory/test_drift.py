@@ -309,7 +309,7 @@ def recommended(trades: Sequence[tuple[datetime, float]], detector: Detector) ->
     evidence = [
         SizedTrade(outcome_r=r, day=at.date(), direction="long", symbol="BTC") for at, r in trades if at >= since
     ]
-    return position_size(trade_columns(evidence), SizingQuery(direction="long", symbol="BTC")).recommended
+    return position_size(trade_columns(evidence), SizingQuery(direction="long", symbol="BTC")).uncapped
 
 
 def bounds(count: int, of: int) -> str:

@@ -160,7 +160,7 @@ def a_base_rate(**changes: Any) -> BaseRate:
 
 
 def a_size(share: float = 0.008, reason: str = "+0.19R a trade expected from 150 trades") -> PositionSize:
-    return replace(position_size([]), recommended=share, reason=reason)
+    return replace(position_size([]), kind="sized", recommended=share, reason=reason)
 
 
 def an_outlook(**changes: Any) -> DirectionOutlook:

@@ -35,7 +35,7 @@ def test_what_usually_happens_has_its_layout_to_the_byte() -> None:
     assert what_usually_happens([memory, SymbolMemory(symbol="ETH")]).text == (
         "## What usually happens here\n"
         "- BTC long: 44 trades in markets trending up: 61% won (likely 49 to 72%), mean +0.21R (likely +0.03 to"
-        " +0.39R), worth about 38 independent trades. Recommended risk 0.8% of equity: +0.19R a trade expected from"
+        " +0.39R), worth about 38 independent trades. Risk 0.80% of equity. +0.19R a trade expected from"
         " 150 trades\n"
         "- BTC short: nothing remembered.\n"
         "- nearest: 2026-05-23 BTC long +3.0R (#3), target hit after 150m, never below -0.4R:"

@@ -101,7 +101,7 @@ def test_the_owner_reads_memory_on_a_day_on_which_the_agent_does_not(
     assert memory.recall_memories(symbol="XAUUSD", deployment="half").memories == ()
     page = client.get("/recall?symbol=XAUUSD&deployment=half&direction=long").text
     assert f"/trades/{trade.id}" in page
-    assert "Size: risk" in page
+    assert "Size: No recommendation" in page
     assert "withheld from the agent on 50% of days" in page
     decisions = client.get("/decisions?deployment=half").text
     assert "range unresolved" in decisions

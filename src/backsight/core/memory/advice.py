@@ -5,6 +5,7 @@ and every proposal that memory makes follows from `advise`.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,7 +48,19 @@ class SizeRange:
     """The smallest and the largest size that `position_size` recommends in the contexts of a domain."""
 
     smallest: float
+    """0 where a context has no recommendation or no edge: there is nothing to trade more for."""
     largest: float
+    """0 where no context has a size: a context without a recommendation does not speak against trading less."""
+
+
+def size_range(recommended: Iterable[float | None]) -> SizeRange:
+    """The range of some recommended shares of equity; None is a context without a recommendation.
+
+    >>> size_range([0.01, None, 0.02]), size_range([None])
+    (SizeRange(smallest=0.0, largest=0.02), SizeRange(smallest=0.0, largest=0.0))
+    """
+    shares = [share or 0.0 for share in recommended]
+    return SizeRange(smallest=min(shares, default=0.0), largest=max(shares, default=0.0))
 
 
 def advise(outcome: DomainOutcome, sizes: SizeRange | None) -> Advice | None:

@@ -274,7 +274,8 @@ def _mean(values: Iterable[float | None]) -> Figure:
 
 
 def _against_recommended(trade: TradeFigures) -> float | None:
-    """The share of equity risked over the share that was recommended; None if nothing was recommended."""
+    """The share of equity risked over the share that was recommended; None without a recommendation, and if that was to
+    risk nothing."""
     if trade.risk_share is None or not trade.recommended_share:
         return None
     ratio = trade.risk_share / trade.recommended_share

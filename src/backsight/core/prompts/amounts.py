@@ -11,9 +11,10 @@ UNKNOWN = "?"
 DIGITS = 6
 """Significant digits of a price below 100,000 or an amount below a cent."""
 HUGE = 1e15
-"""Larger numbers are written with an exponent."""
+"""Larger numbers, and smaller ones than one in so many, are shown as a bound."""
+LARGEST_R = 999.0
 MOST_PERCENT = 9_999.0
-TEN_HOURS, DAY, TEN_DAYS = 600, 1_440, 14_400
+HOUR, DAY, TEN_DAYS = 60, 1_440, 14_400
 MOST_DAYS = 99_999
 YEARLESS = timedelta(days=300)
 """A day within this time is clear without its year."""
@@ -22,8 +23,10 @@ YEARLESS = timedelta(days=300)
 def price(value: float | None) -> str:
     """A price with six significant digits.
 
-    >>> [price(value) for value in (65_200.0, 3438.25, 1.08456, 0.000000001234, 1e9, 2.5e18, None)]
-    ['65,200', '3,438.25', '1.08456', '0.000000001234', '1,000,000,000', '2.5e+18', '?']
+    >>> [price(value) for value in (65_200.0, 3438.25, 1.08456, 0.000000001234, 1e9, None)]
+    ['65,200', '3,438.25', '1.08456', '0.000000001234', '1,000,000,000', '?']
+    >>> price(2.5e18), price(-2.5e18), price(1e-20)
+    ('>999,999,999,999,999', '<-999,999,999,999,999', '0.000000000000001')
     """
     return UNKNOWN if value is None else _number(value, places=_places(value, DIGITS))
 
@@ -108,18 +111,42 @@ def day_and_time(at: datetime | None, *, now: datetime) -> str:
 
 
 def span(minutes: float | None) -> str:
-    """A duration: in minutes below ten hours, in hours below ten days, else in days.
+    """A duration in its two largest units; from ten days on in days.
 
-    >>> span(150), span(0.4), span(1_080), span(50_000), span(1e30)
-    ('150m', '0m', '18h', '34d', '>99999d')
+    >>> span(45.2), span(150), span(120), span(1_439.6), span(3_270), span(50_000), span(1e30)
+    ('45m', '2h 30m', '2h', '1d', '2d 6h', '34d', '>99999d')
     """
     if minutes is None or not math.isfinite(minutes):
         return UNKNOWN
-    if minutes < TEN_HOURS:
-        return f"{round(max(0.0, minutes))}m"
-    if minutes < TEN_DAYS:
-        return f"{int(minutes // 60)}h"
-    return f"{int(minutes // DAY)}d" if minutes <= MOST_DAYS * DAY else f">{MOST_DAYS}d"
+    if minutes > MOST_DAYS * DAY:
+        return f">{MOST_DAYS}d"
+    whole = round(max(0.0, minutes))
+    days, hours, rest = whole // DAY, whole % DAY // HOUR, whole % HOUR
+    parts = (f"{days}d", f"{hours}h" if hours and whole < TEN_DAYS else "") if days else (
+        f"{hours}h" if hours else "", f"{rest}m" if rest or not hours else ""
+    )  # fmt: skip
+    return " ".join(part for part in parts if part)
+
+
+def in_r(value: float) -> str:
+    """A result in multiples of the risk, with two decimals below 10R; large ones as a bound.
+
+    >>> in_r(0.1249), in_r(-0.001), in_r(-12.34), in_r(4e9)
+    ('+0.12R', '0.00R', '-12.3R', '>+999R')
+    """
+    if abs(value) > LARGEST_R:
+        return f"{'>+' if value > 0 else '<-'}{LARGEST_R:.0f}R"
+    return f"{signed(value, 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0)}R"
+
+
+def figure(value: float) -> str:
+    """A measurement with three significant digits, like a usual range.
+
+    >>> figure(31.249), figure(0.000123456), figure(1_234.5)
+    ('31.2', '0.000123', '1,234')
+    """
+    digits = 0 if value == 0 or not math.isfinite(value) else 2 - math.floor(math.log10(abs(value)))
+    return _number(value, places=max(0, digits))
 
 
 def instant(at: datetime | None) -> str:
@@ -154,8 +181,10 @@ def _number(value: float, *, places: int) -> str:
     """A number with thousands separators and without trailing zeros."""
     if not math.isfinite(value):
         return UNKNOWN
-    if abs(value) >= HUGE or 0 < abs(value) < 1 / HUGE:
-        return f"{value:.{DIGITS - 1}g}"
+    if abs(value) >= HUGE:
+        return f"{'>' if value > 0 else '<-'}{HUGE - 1:,.0f}"
+    if 0 < abs(value) < 1 / HUGE:
+        value, places = math.copysign(1 / HUGE, value), 15
     text = f"{value:,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -10,6 +10,7 @@ from backsight.core.text.tokens import estimate
 CUT_ORDER = (
     "decisions_under_review",
     "what_usually_happens",
+    "how_you_trade",
     "recent_trades",
     "lessons",
     "rules_and_incidents",

@@ -1,6 +1,7 @@
 """The prompt section with the lessons that reflection drew from the last trades.
 
-A lesson is quoted: a model may have written it, and it may name symbols, which are text from outside.
+Lessons are the owner's memory and stand in no quotes, which mean text of others. A lesson is one line, whatever a model
+wrote in it, and double quotes in it become single ones.
 """
 
 from collections import Counter
@@ -8,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from backsight.core.prompts.sections import Row, Section, section_of
-from backsight.core.text.untrusted_text import flat, quote, shorten
+from backsight.core.reflection.wording import UNPROVEN
+from backsight.core.text.untrusted_text import flat, shorten
 
 OPENING = "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):"
 CLOSING = 'They are for reference: the owner\'s avoid rules are the only "never".'
 NO_PATTERN = "(no clear pattern yet)"
-UNPROVEN = "(unproven)"
 UNPROVEN_RANK = 100
 """Added to the rank of a lesson that is not proven, so that it gives way first."""
 MOST_CHARACTERS, MOST_TOKENS = 320, 120
@@ -29,10 +30,9 @@ class Lesson:
 
     @property
     def text(self) -> str:
-        unproven = f"{UNPROVEN} " if self.sentence.startswith(UNPROVEN) else ""
-        sentence = quote(self.sentence.removeprefix(UNPROVEN), most=MOST_CHARACTERS, tokens=MOST_TOKENS)
+        sentence = shorten(self.sentence, most=MOST_CHARACTERS, tokens=MOST_TOKENS)
         slot = f"{shorten(self.slot, most=24, tokens=24)}: " if self.slot else ""
-        return f"- {slot}{unproven}{sentence}"
+        return f"- {slot}{sentence}".replace('"', "'")
 
 
 def read_lessons(note: str) -> tuple[Lesson, ...]:

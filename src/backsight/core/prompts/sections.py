@@ -16,11 +16,16 @@ CEILINGS: Mapping[str, int] = {
     "what_usually_happens": 400,
     "state": 40,
     "plans": 110,
+    "how_you_trade": 90,
     "lessons": 460,
     "rules_and_incidents": 200,
     "decisions_under_review": 120,
 }
-"""The most tokens of each section, including the empty line after it."""
+"""The most tokens of each section, including the empty line after it; `what_usually_happens` is for one symbol."""
+FURTHER_SYMBOL = 200
+"""The tokens that each further symbol adds to `what_usually_happens`."""
+MOST_SYMBOLS = 6
+"""The symbols that have a block in `what_usually_happens`; others are named."""
 BETWEEN = "\n\n"
 
 
@@ -30,6 +35,8 @@ class Row:
 
     text: str
     rank: int = 0
+    id: str | None = None
+    """The episode that the row is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +91,28 @@ def fitted(section: Section, ceiling: int) -> Section:
     return next(candidate for candidate in shorter if candidate.tokens <= max(0, ceiling))
 
 
-def section_of(name: str, heading: str, rows: Iterable[str | Row], *, left_out: int = 0, after: str = "") -> Section:
+def symbols_ceiling(symbols: int) -> int:
+    """The most tokens of `what_usually_happens` with blocks for so many symbols.
+
+    >>> symbols_ceiling(1), symbols_ceiling(2), symbols_ceiling(9)
+    (400, 600, 1400)
+    """
+    return CEILINGS["what_usually_happens"] + FURTHER_SYMBOL * (min(max(1, symbols), MOST_SYMBOLS) - 1)
+
+
+def section_of(
+    name: str,
+    heading: str,
+    rows: Iterable[str | Row],
+    *,
+    left_out: int = 0,
+    after: str = "",
+    ceiling: int | None = None,
+) -> Section:
     """The named section, cut to its ceiling."""
     lines = tuple(row if isinstance(row, Row) else Row(row) for row in rows)
     whole = Section(name=name, heading=heading, rows=lines, after=after, left_out=left_out)
-    return fitted(whole, CEILINGS[name])
+    return fitted(whole, CEILINGS[name] if ceiling is None else ceiling)
 
 
 def _first_guess(section: Section, order: list[int], ceiling: int) -> int:

@@ -1,47 +1,58 @@
-"""The prompt section "What usually happens here": base rates and recommended risk by direction, and similar trades.
+"""The prompt section "What usually happens here": what to expect of each direction in a symbol, and similar trades.
 
-The section is about the decision at hand: for each direction that may be taken, how often trades like it won, what they
-brought, and which share of equity to risk on it. Single past trades follow, first the most similar whatever came of
-them, then losses in similar contexts.
+The section is about the decision at hand. A block for each symbol says what the market is like now, then for each
+direction what a trade is expected to bring, how many such trades won, and which share of equity to risk. Single past
+trades follow, first the most similar whatever came of them, then losses in similar contexts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import assert_never
 
+from backsight.core.context import ContextVector
 from backsight.core.instants import nearest_minute
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Direction
-from backsight.core.prompts.amounts import share, span
-from backsight.core.prompts.sections import Row, Section, section_of
-from backsight.core.prompts.trades import EXITS, exit_in_words, minutes_held
-from backsight.core.recall.base_rate import (
-    TOO_LITTLE,
-    BaseRate,
-    BaseRateLevel,
-    LevelName,
-    LevelOutcome,
-    breadth,
-    coverage_in_words,
-    reaches,
-    trades_in_words,
-    with_joined,
-)
+from backsight.core.prompts.amounts import figure, in_r, share, span
+from backsight.core.prompts.sections import MOST_SYMBOLS, Row, Section, section_of, symbols_ceiling
+from backsight.core.prompts.trades import EXIT_TOKENS, EXITS, exit_in_words, minutes_held
+from backsight.core.recall.base_rate import with_joined
 from backsight.core.recall.rank import RecalledMemory, outcome_in_words
-from backsight.core.recommended_size import PositionSize
+from backsight.core.recommended_size import FEWEST_TRADES, PositionSize
+from backsight.core.regime import Session
+from backsight.core.text.counts import count_of
+from backsight.core.text.tokens import estimate
 from backsight.core.text.untrusted_text import name, quote, shorten
-from backsight.core.trades.trade import Trade, unit_suffix
+from backsight.core.trades.trade import Trade
+from backsight.core.won_counts import AllTrades, WonCount
 
 HEADING = "## What usually happens here"
-NOTHING = "nothing remembered"
+OWN_RISK = "your strategy's own risk applies"
+BRIEF_FROM = 3
+"""Symbols from which on the lines of the directions do not repeat what applies without a recommendation."""
 NEAREST, WARNINGS = 3, 3
 UNLIKE = 0.2
-"""Episodes of at most this similarity are left out."""
-SETUP = 48
-"""Characters of a trade's setup."""
+"""Episodes of at most this similarity are left out, but for the most similar one."""
 SYMBOL_TOKENS = 12
-HEADLINE, REASON = 260, 230
-"""Characters of a base rate, and of the reason for a size."""
+FIRST_RANK, LATER_RANK = 1, 2
+"""Ranks of rows: directions give way last, then the first similar trade and the first warning of each symbol."""
+RECALLED_TOKENS = 60
+"""The most tokens of a similar trade, with its newline; fewer where that would cost another symbol its first one."""
+FEWEST_RECALLED_TOKENS = 34
+FEWEST_SETUP_TOKENS = 6
+"""The fewest tokens of a setup, for which the reach of a trade and the words of its exit give way."""
+SHORT_EXIT_TOKENS = 5
+LEAST_SCALED = 0.995
+"""The risk appetite from which on the drawdown is not named."""
+FEWEST_SITUATION = 5
+"""Trades from which on a narrower situation is counted instead of a broader one."""
+SESSIONS: Mapping[Session, str] = {
+    "asia": "Asian session",
+    "london": "London session",
+    "overlap": "London and New York overlap",
+    "newyork": "New York session",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +60,64 @@ class DirectionOutlook:
     """What trades in one direction brought, and the share of equity to risk on the next one."""
 
     direction: Direction
-    base_rate: BaseRate | None
-    """None if the strategy has no trades."""
-    size: PositionSize | None
-    """None if no size was computed."""
+    counts: tuple[WonCount, ...]
+    """From the direction in the symbol to narrower situations."""
+    size: PositionSize
+
+    def text(self, *, is_brief: bool = False) -> str:
+        """What is expected, how many such trades won, and the recommendation, whose figures cannot disagree."""
+        known = ", ".join([*self._expected, *self._counted])
+        return f"{self.direction}: {known}: {recommendation(self.size, is_brief=is_brief)}"
 
     @property
-    def text(self) -> str:
-        """The base rate and the recommended risk in words."""
-        rate = NOTHING if self.base_rate is None else rate_in_words(self.base_rate)
-        risk = "" if self.size is None else f" Recommended risk {share(self.size.recommended)} of equity: "
-        reason = "" if self.size is None else shorten(self.size.reason, most=REASON, tokens=75)
-        return f"{self.direction}: {shorten(rate, most=HEADLINE, tokens=80)}.{risk}{reason}"
+    def _expected(self) -> Iterator[str]:
+        interval = self.size.interval
+        if self.size.mean is not None and interval is not None and self.size.n >= FEWEST_TRADES:
+            low, high = (in_r(end) for end in interval)
+            yield f"{in_r(self.size.mean)} expected ({low.removesuffix('R')} to {high})"
+
+    @property
+    def _counted(self) -> Iterator[str]:
+        """The count of the direction, and that of the narrowest situation with enough trades, else of the next one."""
+        whole, *narrower = self.counts
+        yield whole.text
+        enough = [count for count in narrower if count.n >= FEWEST_SITUATION]
+        chosen = enough[-1] if enough else narrower[0] if narrower else whole
+        if chosen.n < whole.n:
+            yield chosen.text
+
+
+def recommendation(size: PositionSize, *, is_brief: bool = False) -> str:
+    """The recommendation in words, never a bare 0%; where space is short, what applies without one is said elsewhere.
+
+    >>> from backsight.core.sizing import position_size
+    >>> recommendation(position_size([]))
+    "no recommendation (no trades; 10 are needed): your strategy's own risk applies"
+    """
+    risk = share(size.open_risk.share)
+    match size.kind:
+        case "sized":
+            less = f" ({risk} is already at risk on this signal)" if size.open_risk.share else ""
+            return f"risk {share(size.recommended)} of equity{less}"
+        case "no_recommendation":
+            return f"no recommendation ({_why_none(size)}){'' if is_brief else f': {OWN_RISK}'}"
+        case "no_edge":
+            sure = min(99.0, 100.0 * (1.0 - (size.p_above_zero or 0.0)))
+            return f"no edge seen here: the expected result is below 0 ({sure:.0f}% sure)"
+        case "not_now":
+            if size.risk_appetite == 0.0:
+                return "not now: the risk appetite is 0"
+            return f"not now: {risk} is already at risk on this signal"
+    assert_never(size.kind)
+
+
+def _why_none(size: PositionSize) -> str:
+    if size.mean is None:
+        return "results of losing trades are missing"
+    if size.n >= FEWEST_TRADES:
+        return "too unsure"
+    trades = count_of(size.n, "trade") if size.n else "no trades"
+    return f"{trades}{' with a result in R' if size.unknown else ''}; {FEWEST_TRADES} are needed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +131,34 @@ class RecalledLine:
     direction: Direction | None
     result: str
     """The outcome with its unit."""
-    ending: str = ""
-    """How the trade ended, after how long, and how far it went the other way."""
+    exit_reason: str | None = None
+    hold: str = ""
+    reach: str = ""
+    """How far the trade went the other way."""
     setup: str | None = None
     row: int | None = None
     """The number of its row among the recent trades; None if it has none."""
 
-    @property
-    def text(self) -> str:
-        setup = f": {quote(self.setup, most=SETUP, tokens=20)}" if self.setup and self.setup.strip() else ""
+    def text(self, label: str, *, block: str, tokens: int) -> str:
+        """The row below the block of a symbol, in at most so many tokens: the setup is cut, then the reach left out."""
         row = "" if self.row is None else f" (#{self.row})"
-        parts = (f"{self.at:%Y-%m-%d}", name(self.symbol, tokens=SYMBOL_TOKENS), self.direction, self.result)
-        return f"{' '.join(part for part in parts if part)}{row}{self.ending}{setup}"
+        other = None if self.symbol == block else name(self.symbol, tokens=SYMBOL_TOKENS)
+        parts = (f"{self.at:%Y-%m-%d}", other, self.direction, self.result)
+        head = f"- {label}: {' '.join(part for part in parts if part)}{row}"
+        setup = self.setup.strip() if self.setup else ""
+        for ending in (
+            f"{self._ending(EXIT_TOKENS)}{self.reach}",
+            *map(self._ending, (EXIT_TOKENS, SHORT_EXIT_TOKENS)),
+        ):
+            left = tokens - estimate(f"{head}{ending}: \n")
+            if left >= (FEWEST_SETUP_TOKENS if setup else 0):
+                return f"{head}{ending}: {quote(setup, tokens=left)}" if setup else f"{head}{ending}"
+        return head
+
+    def _ending(self, tokens: int) -> str:
+        """The exit and the holding time."""
+        ended = exit_in_words(self.exit_reason, tokens=tokens) or ("," if self.hold else "")
+        return f"{ended}{f' after {self.hold}' if self.hold else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,106 +168,99 @@ class SymbolMemory:
     symbol: str
     joined: tuple[str, ...] = ()
     """Other symbols with the same underlying, whose trades count, too."""
+    context: ContextVector = field(default_factory=ContextVector)
+    """The market now."""
+    trades: AllTrades = field(default_factory=AllTrades)
+    """The trades that the outlooks rest on; fewer than those of other symbols where results in this one fell."""
     outlooks: tuple[DirectionOutlook, ...] = ()
     nearest: tuple[RecalledLine, ...] = ()
     """Ranked by similarity and recency; the outcome does not count."""
     warnings: tuple[RecalledLine, ...] = ()
 
-    @property
-    def is_known(self) -> bool:
-        """True if there is anything to show."""
-        rated = any(outlook.base_rate is not None for outlook in self.outlooks)
-        return rated or bool(self.nearest or self.warnings)
+
+def now_in_words(context: ContextVector) -> str:
+    """The market as memory classifies it; what is not known is left out.
+
+    >>> now_in_words(ContextVector(regime="ranging", volatility_regime="normal", atr_d1=31.2, price=2840.0))
+    'ranging, normal volatility, daily ATR 31.2 = 1.1% of price'
+    """
+    regime, volatility = context.regime, context.volatility_regime
+    parts = [
+        None if regime is None else regime.replace("_", " "),
+        None if volatility is None else f"{volatility} volatility",
+        None if context.session is None else SESSIONS[context.session],
+        _atr("daily", context.atr_d1, context.price) or _atr("hourly", context.atr_h1, context.price),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _atr(bars: str, atr: float | None, price: float | None) -> str | None:
+    if atr is None:
+        return None
+    return f"{bars} ATR {figure(atr)}{f' = {share(atr / price)} of price' if price else ''}"
 
 
 def chosen_episodes(
     nearest: Sequence[RecalledMemory], warnings: Sequence[RecalledMemory]
 ) -> tuple[list[RecalledMemory], list[RecalledMemory]]:
-    """The similar episodes to show; a warning that is also among the nearest is shown once."""
-    similar = [memory for memory in nearest if memory.factors.Sim > UNLIKE][:NEAREST]
-    similar_ids = {memory.id for memory in similar}
-    others = [memory for memory in warnings if memory.factors.Sim > UNLIKE and memory.id not in similar_ids]
-    return similar, others[:WARNINGS]
+    """The similar episodes to show, at least one of each kind where there is one; none is shown twice.
+
+    A warning that is also the nearest trade is a warning only if there is no other.
+    """
+    similar, losses = _similar(nearest)[:NEAREST], _similar(warnings)[:WARNINGS]
+    first = similar[0].id if similar else None
+    others = [memory for memory in losses if memory.id != first]
+    warned = {memory.id for memory in others[:1]}
+    near = [memory for memory in similar if memory.id not in warned]
+    near_ids = {memory.id for memory in near}
+    return near, [memory for memory in others if memory.id not in near_ids]
+
+
+def _similar(memories: Sequence[RecalledMemory]) -> list[RecalledMemory]:
+    return [memory for rank, memory in enumerate(memories) if rank == 0 or memory.factors.Sim > UNLIKE]
 
 
 def recalled_line(memory: RecalledMemory, trade: Trade | None, *, row: int | None = None) -> RecalledLine:
     """The line of a recalled episode; `trade` is its trade, None for a call."""
     episode = memory.episode
     entry_reason = None if trade is None else trade.entry.reason
-    result = "no outcome" if episode.outcome is None else outcome_in_words(episode.outcome)
     return RecalledLine(
         id=memory.id,
         at=episode.opened_at or episode.ended_at,
         symbol=episode.symbol,
         direction=episode.direction,
-        result=result,
-        ending="" if trade is None else _ending(trade),
+        result="no outcome" if episode.outcome is None else shorten(outcome_in_words(episode.outcome), tokens=10),
+        exit_reason=None if trade is None else trade.exit_reason,
+        hold="" if trade is None or minutes_held(trade) is None else span(minutes_held(trade)),
+        reach="" if trade is None else _reach(trade),
         setup=entry_reason or episode.reflection or episode.reason or episode.market_context,
         row=row,
     )
 
 
-def _ending(trade: Trade) -> str:
-    """The exit, the holding time, and the best result of a loser or the worst of a winner, in R."""
-    minutes = minutes_held(trade)
-    hold = "" if minutes is None else f" after {span(minutes)}"
-    best, worst = trade.mfe_r, trade.mae_r
+def _reach(trade: Trade) -> str:
+    """The best result of a loser, or the worst of a winner, in R."""
     if trade.won:
-        reach = "" if worst is None else f", never below {signed(worst)}R"
-    else:
-        reach = "" if best is None else f", never above {signed(best)}R"
-    return f"{exit_in_words(trade.exit_reason) or ','}{hold}{reach}"
+        return "" if trade.mae_r is None else f", never below {signed(trade.mae_r)}R"
+    return "" if trade.mfe_r is None else f", never above {signed(trade.mfe_r)}R"
 
 
-def rate_in_words(rate: BaseRate) -> str:
-    """The headline of a base rate in a sentence: how often such trades won, what they brought, how sure that is."""
-    level = rate.headline
-    categories = {each.name: each.value for each in rate.levels[: rate.levels.index(level) + 1]}
-    trades = f"{breadth(rate, is_named=False)}{_counted(level, categories)}"
-    if level.win_rate is None or level.win_rate_interval is None or not reaches(level.effective_n, TOO_LITTLE):
-        return f"{trades}, too little to say"
-    low, high = (f"{100.0 * end:.0f}" for end in level.win_rate_interval)
-    parts = [f"{trades}: {100.0 * level.win_rate:.0f}% won (likely {low} to {high}%)"]
-    parts += [_mean(mean, level.n) for mean in level.outcomes[:1]]
-    if level.withheld is not None:
-        parts.append(f"no mean, since {level.withheld}")
-    parts.append(f"worth about {level.effective_n:.0f} independent trades")
-    if level.open:
-        parts.append(f"with {level.open} open at the last mark")
-    return ", ".join(parts)
+def what_usually_happens(
+    memories: Sequence[SymbolMemory], *, others: Sequence[str] = (), uncounted: str = ""
+) -> Section:
+    """A block for each symbol: the market now, each direction, similar trades.
 
-
-def _counted(level: BaseRateLevel, categories: Mapping[LevelName, str | None]) -> str:
-    """The number of trades and what they have in common, direction and symbol aside, which the row begins with."""
-    words = trades_in_words({name: value for name, value in categories.items() if name not in ("direction", "symbol")})
-    counted = f"{level.n} {words if level.n != 1 else words.replace('trades', 'trade', 1)}"
-    if "symbol" in categories:
-        return counted
-    return f"{counted} in any symbol" if "direction" in categories else f"{counted} in any symbol and direction"
-
-
-def _mean(mean: LevelOutcome, trades: int) -> str:
-    """A mean outcome with its interval, and over how many of the trades it is.
-
-    >>> _mean(LevelOutcome(unit="R", n=63, open=0, mean=0.21, interval=(0.03, 0.39)), 63)
-    'mean +0.21R (likely +0.03 to +0.39R)'
+    `others` are symbols without a block; `uncounted` is the line of the trades that none of the figures counts yet.
+    Directions are dropped last, then the first similar trade and the first warning of each symbol.
     """
-    scale, unit = (100.0 if mean.unit == "pct" else 1.0), unit_suffix(mean.unit)
-    text, coverage = f"mean {signed(scale * mean.mean, 2)}{unit}", coverage_in_words(mean, trades)
-    if mean.interval is None:
-        return f"{text}{coverage}"
-    low, high = (signed(scale * end, 2) for end in mean.interval)
-    margin = "margin unknown" if low == high else f"likely {low} to {high}{unit}"
-    return f"{text} ({margin}){coverage}"
-
-
-def what_usually_happens(memories: Sequence[SymbolMemory], *, uncounted: str = "") -> Section:
-    """Outlook, nearest episodes and warnings of each symbol; outlooks are dropped last.
-
-    `uncounted` is the line of the trades that none of the figures counts yet.
-    """
-    rows = [row for memory in memories for row in _rows(memory)]
-    return section_of("what_usually_happens", HEADING, [*([Row(uncounted)] if uncounted else []), *rows])
+    ceiling = symbols_ceiling(len(memories))
+    fixed = [[Row(line) for line in _block(memory, memories)] for memory in memories]
+    shared, named = [Row(line) for line in _shared(memories, uncounted)], [Row(line) for line in _named(others)]
+    used = sum(estimate(f"{row.text}\n") for rows in (*fixed, shared, named) for row in rows) + estimate(f"{HEADING}\n")
+    first = sum(bool(memory.nearest) + bool(memory.warnings) for memory in memories)
+    tokens = min(RECALLED_TOKENS, max(FEWEST_RECALLED_TOKENS, (ceiling - used - 8) // max(1, first)))
+    rows = [row for memory, rows in zip(memories, fixed, strict=True) for row in (*rows, *_recalled(memory, tokens))]
+    return section_of("what_usually_happens", HEADING, [*shared, *rows, *named], ceiling=ceiling)
 
 
 MOST_UNCOUNTED = 3
@@ -220,18 +286,52 @@ def _uncounted(trade: Trade) -> str:
     return f"{name(trade.symbol, tokens=SYMBOL_TOKENS)} {trade.direction} {result}, {ending}{time}"
 
 
-def _rows(memory: SymbolMemory) -> Iterator[Row]:
+def _shared(memories: Sequence[SymbolMemory], uncounted: str) -> Iterator[str]:
+    """What holds for all symbols."""
+    if memories:
+        yield _all_trades(memories, uncounted)
+        yield from [uncounted] if uncounted else []
+
+
+def _all_trades(memories: Sequence[SymbolMemory], uncounted: str) -> str:
+    trades = max((memory.trades for memory in memories), key=lambda trades: trades.n, default=AllTrades())
+    if not trades.n and not trades.unknown:
+        return f"- no closed trades{' counted' if uncounted else ''} yet: no recommendation, {OWN_RISK}"
+    unknown = f"; R is unknown for {trades.unknown}{' more' if trades.n else ''}" if trades.unknown else ""
+    fallen = f"; {trades.left_out} before results fell are left out" if trades.left_out else ""
+    appetites = {outlook.size.risk_appetite for memory in memories for outlook in memory.outlooks}
+    appetite = min(appetites, default=1.0)
+    scaled = f"; risk is × {appetite:.2f} for the drawdown" if appetite < LEAST_SCALED else ""
+    own_risk = f"; without a recommendation {OWN_RISK}" if len(memories) >= BRIEF_FROM else ""
+    return f"- all trades: {trades.won} of {trades.n} won{unknown}{fallen}{scaled}{own_risk}"
+
+
+def _block(memory: SymbolMemory, memories: Sequence[SymbolMemory]) -> Iterator[str]:
+    """The market now, and each direction if there are trades."""
     symbol = name(memory.symbol, tokens=SYMBOL_TOKENS)
-    if not memory.is_known:
-        yield Row(f"- {symbol}: {NOTHING}", 0)
-        return
-    symbol = with_joined(symbol, tuple(name(other, tokens=SYMBOL_TOKENS) for other in memory.joined))
-    for outlook in memory.outlooks:
-        yield Row(f"- {symbol} {outlook.text}", 0)
-    yield from _numbered("nearest", memory.nearest)
-    yield from _numbered("warning", memory.warnings)
+    joined = with_joined(symbol, tuple(name(other, tokens=SYMBOL_TOKENS) for other in memory.joined))
+    whole, now = max(each.trades.n for each in memories), now_in_words(memory.context)
+    fallen = f" (last {memory.trades.n} trades, since results fell)" if memory.trades.n < whole else ""
+    has_directions = bool(memory.trades.n or memory.trades.unknown)
+    if now or fallen or memory.joined or (memory.nearest and not has_directions):
+        yield f"- {shorten(joined, tokens=3 * SYMBOL_TOKENS)}{fallen} now: {now or 'nothing known'}"
+    if has_directions:
+        is_brief = len(memories) >= BRIEF_FROM
+        yield from (f"- {symbol} {outlook.text(is_brief=is_brief)}" for outlook in memory.outlooks)
 
 
-def _numbered(label: str, lines: Iterable[RecalledLine]) -> Iterator[Row]:
-    for rank, line in enumerate(lines, start=1):
-        yield Row(f"- {label}: {line.text}", rank)
+def _recalled(memory: SymbolMemory, tokens: int) -> Iterator[Row]:
+    is_both = memory.nearest and not memory.warnings and memory.nearest[0].result.startswith("-")
+    labels = ("nearest", memory.nearest), ("warning", memory.warnings)
+    for label, lines in labels:
+        for rank, line in enumerate(lines):
+            both = f"{label} and warning" if is_both and rank == 0 else label
+            text = line.text(both, block=memory.symbol, tokens=tokens)
+            yield Row(text, FIRST_RANK if rank == 0 else LATER_RANK + rank, id=line.id)
+
+
+def _named(symbols: Sequence[str]) -> Iterator[str]:
+    """The symbols beyond those with a block."""
+    if symbols:
+        names = ", ".join(name(symbol, tokens=SYMBOL_TOKENS) for symbol in symbols)
+        yield f"- without a block here, since more than {MOST_SYMBOLS} may be traded: {shorten(names, tokens=30)}"

@@ -23,10 +23,12 @@ WORDS = (
     "Words: R is a result in multiples of the risk at entry, which is the loss at the stop. #3 is row 3 of your recent"
     " trades. A regime like trend_up_lowvol is trend (trend_up, trend_down, chop) and volatility (hivol, lowvol)"
     " at entry. MFE and MAE are the best and the worst result of a trade while it was open. "
-    '"likely a to b" is a 90% interval. "worth about n independent trades" counts trades of one day and unlike trades'
-    " for less. Recommended risk is the loss at the stop as a share of equity. Nearest are the most similar trades,"
-    " whatever came of them; warnings are losses among similar trades. Drawdown is the fall from the highest equity;"
-    " risk appetite scales the recommended risk."
+    '"+0.12R expected (-0.10 to +0.34R)" is the mean result of such a trade with its 90% interval, estimated from all'
+    ' your trades; "3 of 8 won" counts those here. Risk is the loss at the stop as a share of equity. Your owner\'s'
+    " sizing rule is the ceiling, and a recommended risk applies below it; no recommendation leaves the rule as it is;"
+    ' "no edge seen here" and "not now" recommend to risk nothing more. Nearest are the most similar trades, whatever'
+    " came of them; warnings are losses among similar trades. ATR is the usual range of a bar. Drawdown is the fall"
+    " from the highest equity; risk appetite scales the recommended risk."
 )
 """The words of the memory sections, explained once."""
 FOOTER = (

@@ -8,22 +8,25 @@ from typing import TypeVar
 
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Direction
-from backsight.core.prompts.amounts import day_and_time, gain, money, percent, price, span
+from backsight.core.prompts.amounts import day_and_time, gain, in_r, money, percent, price, span
 from backsight.core.prompts.sections import Section, section_of
 from backsight.core.recall.rank import outcome_in_words
 from backsight.core.regime import RegimeTag
 from backsight.core.text.tokens import estimate
-from backsight.core.text.untrusted_text import name, quote
-from backsight.core.trades.mark import PositionMark
+from backsight.core.text.untrusted_text import MOST_TOKENS, name, quote
+from backsight.core.trades.mark import PositionMark, open_result
 from backsight.core.trades.trade import Outcome, Trade, minutes_between
 
 CLOSED = "## Recent trades on this strategy (closed)"
 OPEN = "## Open positions (memory view)"
 RECENT, MOST_RECENT = 10, 30
-ROW_TOKENS = 45
-"""The most tokens of a closed trade, with its newline."""
+ROW_TOKENS = (90, 70, 60, 52, 45)
+"""The most tokens of a closed trade, with its newline: the first number with which all rows fit, else the last."""
+OPEN_REASON_TOKENS = (50, 30, 20, 12, 8, 0)
+"""The most tokens of the reason of an open position, by the same rule."""
 SYMBOL_TOKENS = 12
-EXIT_CHARACTERS, EXIT_TOKENS = 40, 11
+EXIT_TOKENS = 11
+"""The most tokens of an exit in the agent's words where something else follows."""
 FEWEST_REASON_TOKENS = 3
 EXITS: Mapping[str, str] = {
     "stop_loss": "stopped out",
@@ -53,13 +56,13 @@ class ClosedLine:
     exit_reason: str | None
     currency: str | None
 
-    def text(self, number: int, *, now: datetime) -> str:
-        """The row, in at most 45 tokens: the reasons are cut first, then what stands before them from the right."""
-        return _fitted_row(self, number, day_and_time(self.opened_at or self.closed_at, now=now))
+    def text(self, number: int, *, now: datetime, tokens: int = ROW_TOKENS[-1]) -> str:
+        """The row, in at most so many tokens: the reasons are cut first, then what is before them, from the right."""
+        return _fitted_row(self, number, day_and_time(self.closed_at or self.opened_at, now=now), tokens)
 
-    def rows(self, number: int, day: str) -> Iterator[str]:
+    def rows(self, number: int, day: str, tokens: int) -> Iterator[str]:
         """The row from its fullest form to its shortest."""
-        return self._rows([fact for fact in self._facts(number, day) if fact])
+        return self._rows([fact for fact in self._facts(number, day) if fact], tokens)
 
     def _facts(self, number: int, day: str) -> Iterator[str | None]:
         yield f"- #{number}"
@@ -81,24 +84,27 @@ class ClosedLine:
         yield gain(self.pnl, self.currency)
         yield None if share is None else f"({percent(share)})"
 
-    def _rows(self, facts: list[str]) -> Iterator[str]:
+    def _rows(self, facts: list[str], tokens: int) -> Iterator[str]:
         head = " ".join(facts)
-        left = ROW_TOKENS - estimate(f"{head}\n")
-        out = exit_in_words(self.exit_reason, tokens=max(FEWEST_REASON_TOKENS, left // 2 - 3))
-        left = ROW_TOKENS - estimate(f"{head}{out}\n")
-        if self.reason and self.reason.strip():
-            for tokens in range(left, FEWEST_REASON_TOKENS - 1, -1):
-                yield f"{head} {quote(self.reason, tokens=tokens)}{out}"
+        left = tokens - estimate(f"{head}\n")
+        reason = quote(self.reason) if self.reason and self.reason.strip() else ""
+        for_exit = max(left - estimate(f" {reason}") - 4, left // 2 - 3, FEWEST_REASON_TOKENS)
+        out = exit_in_words(self.exit_reason, tokens=for_exit)
+        left = tokens - estimate(f"{head}{out}\n")
+        if reason:
+            yield f"{head} {reason}{out}"
+            for most in range(left, FEWEST_REASON_TOKENS - 1, -1):
+                yield f"{head} {quote(self.reason or '', tokens=most)}{out}"
         yield f"{head}{out}"
         for count in range(len(facts), 2, -1):
             yield " ".join(facts[:count])
         yield facts[0]
 
 
-@lru_cache(maxsize=256)
-def _fitted_row(line: ClosedLine, number: int, day: str) -> str:
+@lru_cache(maxsize=512)
+def _fitted_row(line: ClosedLine, number: int, day: str, tokens: int) -> str:
     """The fullest row that fits; cached, since a trade has the same row in most ticks."""
-    return next(row for row in line.rows(number, day) if estimate(f"{row}\n") <= ROW_TOKENS)
+    return next(row for row in line.rows(number, day, tokens) if estimate(f"{row}\n") <= tokens)
 
 
 def exit_in_words(reason: str | None, *, tokens: int = EXIT_TOKENS) -> str:
@@ -110,12 +116,12 @@ def exit_in_words(reason: str | None, *, tokens: int = EXIT_TOKENS) -> str:
     if reason is None or not reason.strip():
         return ""
     words = EXITS.get(reason)
-    return f", {words}" if words else f", exit {quote(reason, most=EXIT_CHARACTERS, tokens=min(tokens, EXIT_TOKENS))}"
+    return f", {words}" if words else f", exit {quote(reason, tokens=tokens)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLine:
-    """What memory adds to an open position: excursions, holding time and entry reason."""
+    """What memory adds to an open position: its result now, the levels in force, excursions, and why it was entered."""
 
     id: str
     opened_at: datetime | None
@@ -129,19 +135,28 @@ class OpenLine:
     minutes: float | None
     reason: str | None
     currency: str | None
+    result_r: float | None = None
+    """The result at the mark in R, costs included; None if the risk at entry is not known."""
+    stop_price: float | None = None
+    """The stop in force."""
+    target_price: float | None = None
 
-    @property
-    def text(self) -> str:
+    def text(self, *, tokens: int = MOST_TOKENS) -> str:
+        """The row, with at most so many tokens of the reason."""
         known = self.mfe is not None and self.mae is not None
+        reason = self.reason if self.reason and self.reason.strip() and tokens else None
         return _joined(
             f"- {name(self.symbol)}",
             self.direction,
             None if self.notional is None else money(self.notional, self.currency),
             f"@ {price(self.entry_price)}",
             None if self.mark is None else f"mark={price(self.mark)}",
+            None if self.result_r is None else f"now {in_r(self.result_r)}",
+            None if self.stop_price is None else f"stop={price(self.stop_price)}",
+            None if self.target_price is None else f"target={price(self.target_price)}",
             f"MFE={gain(self.mfe, self.currency)} / MAE={gain(self.mae, self.currency)}" if known else None,
             None if self.minutes is None else f"held {span(self.minutes)}",
-            _quoted(self.reason),
+            None if reason is None else quote(reason, tokens=tokens),
         )
 
 
@@ -178,6 +193,8 @@ def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currenc
     """The line of an open trade at the mark of its last tick; without a tick the mark is unknown."""
     excursions = None if mark is None else mark.reach.excursions
     cost = trade.entry_price if trade.average_cost is None else trade.average_cost
+    result = open_result(trade, mark)
+    outcome = None if result is None else result.outcome
     return OpenLine(
         id=trade.id,
         opened_at=trade.opened_at,
@@ -191,6 +208,9 @@ def open_line(trade: Trade, mark: PositionMark | None, *, now: datetime, currenc
         minutes=minutes_between(trade.opened_at, now),
         reason=trade.entry.reason,
         currency=trade.currency or currency,
+        result_r=outcome.value if outcome is not None and outcome.unit == "R" else None,
+        stop_price=None if mark is None else mark.position.stop_price,
+        target_price=None if mark is None else mark.position.target_price,
     )
 
 
@@ -198,8 +218,20 @@ def recent_trades(lines: Iterable[ClosedLine], *, now: datetime, k: int = RECENT
     """At most `k` closed trades, latest exit first and numbered, as many as fit; `k` above 30 is refused."""
     if not 0 <= k <= MOST_RECENT:
         raise Invalid(f"{k} is out of range; give 0 to {MOST_RECENT}", field="recent_trades_k")
-    rows = (line.text(number, now=now) for number, line in enumerate(_latest(lines)[:k], start=1))
-    return section_of("recent_trades", CLOSED, rows)
+    numbered = list(enumerate(_latest(lines)[:k], start=1))
+    return _roomiest(
+        section_of("recent_trades", CLOSED, (line.text(number, now=now, tokens=tokens) for number, line in numbered))
+        for tokens in ROW_TOKENS
+    )
+
+
+def _roomiest(sections: Iterable[Section]) -> Section:
+    """The first of ever shorter sections that leaves no row out, else the last one."""
+    section = Section(name="", heading="", rows=())
+    for section in sections:
+        if not section.left_out:
+            break
+    return section
 
 
 def row_numbers(section: Section, lines: Iterable[ClosedLine]) -> dict[str, int]:
@@ -209,7 +241,11 @@ def row_numbers(section: Section, lines: Iterable[ClosedLine]) -> dict[str, int]
 
 def open_positions(lines: Iterable[OpenLine]) -> Section:
     """The open positions, latest entry first, as many as fit."""
-    return section_of("open_positions", OPEN, (line.text for line in _latest(lines)))
+    latest = _latest(lines)
+    return _roomiest(
+        section_of("open_positions", OPEN, (line.text(tokens=tokens) for line in latest))
+        for tokens in OPEN_REASON_TOKENS
+    )
 
 
 _Line = TypeVar("_Line", ClosedLine, OpenLine)
@@ -226,10 +262,6 @@ def _latest_event(line: ClosedLine | OpenLine) -> datetime:
 
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
-
-def _quoted(reason: str | None) -> str | None:
-    return quote(reason) if reason and reason.strip() else None
 
 
 def _joined(*parts: str | None) -> str:

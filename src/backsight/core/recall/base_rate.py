@@ -158,11 +158,8 @@ def with_joined(symbol: str, joined: tuple[str, ...]) -> str:
     return f"{symbol} (with {others})"
 
 
-def breadth(rate: BaseRate, *, is_named: bool = True) -> str:
-    """How the headline is broader than the query, as the beginning of a sentence; empty if it is not, or says nothing.
-
-    Where the sentence stands after the symbol and the direction, `is_named` is false and they are not repeated.
-    """
+def breadth(rate: BaseRate) -> str:
+    """How the headline is broader than the query, as the beginning of a sentence; empty if it is not."""
     headline = rate.levels.index(rate.headline)
     narrower = next((each for each in rate.levels[headline:] if each.n < rate.headline.n), None)
     if narrower is None or not rate.headline.n:
@@ -170,33 +167,22 @@ def breadth(rate: BaseRate, *, is_named: bool = True) -> str:
     values = {level.name: level.value for level in rate.levels[: rate.levels.index(narrower) + 1]}
     symbol = next((level.value for level in rate.levels if level.name == "symbol"), None)
     if symbol is not None and rate.in_symbol == 0 and not rate.left_out:
-        return f"{f'{symbol} ' if is_named else ''}never traded; the strategy elsewhere: "
+        return f"{symbol} never traded; the strategy elsewhere: "
     if rate.too_little:
         return ""
-    words = trades_in_words(values, rate.joined) if is_named else _after_the_name(values)
+    words = trades_in_words(values, rate.joined)
     if narrower.n == 0:
         return f"no {words} {'since results fall' if rate.left_out else 'yet'}; elsewhere: "
     one = words.replace("trades", "trade", 1)
     return f"only {narrower.n} {words if narrower.n != 1 else one}; more broadly: "
 
 
-def _after_the_name(categories: Mapping[LevelName, str | None]) -> str:
-    """The trades of a level where symbol and direction were named just before.
-
-    >>> _after_the_name({"strategy": None, "direction": "long"}), _after_the_name({"symbol": "BTC", "session": "asia"})
-    ('trades in this direction', 'trades in the Asian session')
-    """
-    if list(categories)[-1] in ("direction", "symbol"):
-        return f"trades in this {list(categories)[-1]}"
-    return trades_in_words({name: value for name, value in categories.items() if name not in ("direction", "symbol")})
-
-
-def coverage_in_words(mean: LevelOutcome, trades: int) -> str:
+def _coverage_in_words(mean: LevelOutcome, trades: int) -> str:
     """Over how many of the closed trades a mean is, if not over all.
 
-    >>> coverage_in_words(LevelOutcome(unit="R", n=40, open=0, mean=0.2, interval=None), 52)
+    >>> _coverage_in_words(LevelOutcome(unit="R", n=40, open=0, mean=0.2, interval=None), 52)
     ' over 40 of 52 trades (R is unknown for 12)'
-    >>> coverage_in_words(LevelOutcome(unit="R", n=52, open=0, mean=0.2, interval=None), 52)
+    >>> _coverage_in_words(LevelOutcome(unit="R", n=52, open=0, mean=0.2, interval=None), 52)
     ''
     """
     if mean.n >= trades:
@@ -216,4 +202,4 @@ def _mean_in_words(mean: LevelOutcome, trades: int) -> str:
     scale = 100.0 if mean.unit == "pct" else 1.0
     margin = half_width(mean.interval, scale=scale)
     text = with_margin(signed(scale * mean.mean, 2), margin, suffix=unit_suffix(mean.unit))
-    return f"{text}{coverage_in_words(mean, trades)}"
+    return f"{text}{_coverage_in_words(mean, trades)}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from backsight.core.errors import Invalid
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.patterns import Pattern, TradeEvidence, WatchedPattern
-from backsight.core.reflection.wording import bullet_text
+from backsight.core.reflection.wording import UNPROVEN, bullet_text
 from backsight.core.strategies import SLOTS, Slot
 
 NO_PATTERN = "(no clear pattern yet)"
@@ -118,6 +118,17 @@ def lessons_hash(text: str) -> str:
     (True, '8574f9f2cdb0107d')
     """
     return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:HASH_DIGITS]
+
+
+def shown_lessons_hash(shown: str, *, note_hash: str | None) -> str | None:
+    """The hash that trades carry of the lessons shown: the note's; with unproven ones beside it, that of all of them.
+
+    >>> shown_lessons_hash("- flat sizes", note_hash="77ae"), shown_lessons_hash("", note_hash=None)
+    ('77ae', None)
+    >>> shown_lessons_hash("- (unproven) ranging markets: -0.3R", note_hash="77ae")
+    'a4890b5b192eb93b'
+    """
+    return lessons_hash(shown) if UNPROVEN in shown else note_hash
 
 
 def write_lessons(evidence: TradeEvidence) -> LessonsNote:

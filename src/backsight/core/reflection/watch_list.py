@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from backsight.core.reflection.alpha_spending import next_test
 from backsight.core.reflection.patterns import DIMENSIONS, WINDOW, Pattern, WatchedPattern
-from backsight.core.reflection.wording import bullet_text
+from backsight.core.reflection.wording import UNPROVEN, bullet_text
 
 MAX_WATCHED = 5
 MAX_P = 0.5
@@ -17,7 +17,6 @@ SAME_FACT = 0.7
 """Two groups whose memberships correlate by more than this, in either direction, are one fact."""
 MIN_RUNS = 10
 """As in `shift_test`, which is not imported here because it needs NumPy."""
-UNPROVEN = "(unproven)"
 
 
 def watch_list(

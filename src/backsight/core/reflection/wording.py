@@ -6,6 +6,8 @@ from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import OutcomeUnit, unit_suffix, unknown_outcomes
 
 PERCENT = 100.0
+UNPROVEN = "(unproven)"
+"""The first word of a lesson that chance may explain."""
 
 
 def bullet_text(pattern: Pattern) -> str:

@@ -161,8 +161,8 @@ _WORDS: Mapping[tuple[str, int], str] = {
         moved newer obvious occur occurred occurs omitted optionally overhead overlap partially particular paying
         payoff performed permitted positional positioning potentially preserved primarily produces profitable
         promote publicity pumped pushed ranging reaches readable realised realized rebound recap receiving recession
-        reclaim reclaimed recovered redistribute referenced refers regime rejected rejection rejects remains
-        remembered renamed rendered replaced replaces representations representing reproduce resulting retained
+        reclaim reclaimed recommendation recovered redistribute referenced refers regime rejected rejection rejects
+        remains remembered renamed rendered replaced replaces representations representing reproduce resulting retained
         revert reverted ripped risks risky seem sells sentiment separated sequences setups shallow sideways silently
         simulated sizing skew skipped slight slope slowing specifying spells spikes spreads sqlalchemy squeeze
         stacked stalled stated steep stochastic stopped stronger struggling substantial supplied swings targeting

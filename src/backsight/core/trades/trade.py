@@ -120,7 +120,8 @@ class Entry:
     equity: float | None = None
     """The account's equity before the entry."""
     recommended_share: float | None = None
-    """The share of equity to risk that `position_size` recommended for the decision that opened the trade."""
+    """The share of equity to risk that `position_size` recommended for the decision that opened the trade; None where
+    it had no recommendation."""
     configured_risk: float | None = None
     """The strategy's risk per trade, in money, at the equity of the entry."""
     model: str | None = None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from backsight.core.context import ContextVector
 from backsight.core.instants import Horizon
 from backsight.core.memory.episodic import Episode
 from backsight.core.quantiles import jeffreys
-from backsight.core.recall.arrays import weighted_sums
-from backsight.core.recall.arrays.base_rate import base_rate, base_rates
+from backsight.core.recall.arrays.base_rate import base_rate
 from backsight.core.recall.arrays.columns import (
     COLUMN_TYPES,
     ColumnBuffers,
@@ -465,39 +464,6 @@ def test_a_narrower_level_holds_a_part_of_the_broader_and_never_more_than_its_tr
     for level in levels:
         if level.win_rate is not None and level.win_rate_interval is not None:
             assert 0.0 <= level.win_rate_interval[0] <= level.win_rate <= level.win_rate_interval[1] <= 1.0
-
-
-@given(EPISODES, QUERIES, st.booleans())
-@settings(deadline=None, max_examples=30)
-def test_the_base_rates_of_both_directions_are_those_of_each(
-    trades: list[Episode], query: Situation, single: bool
-) -> None:
-    columns, horizon = columns_of(trades), Horizon(as_of=NOON)
-    nearly = partial(pytest.approx, rel=1e-6 if single else 1e-9)
-    marks = [an_open_trade(1, direction="short"), an_open_trade(2), an_open_trade(3, direction=None)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weighted_sums, "MAX_DOUBLE_TRADES", -1 if single else weighted_sums.MAX_DOUBLE_TRADES)
-        both = base_rates(columns, query, ("long", "short"), trade_filter=EVERYBODY, horizon=horizon, open_trades=marks)
-        for direction, rate in both.items():
-            alone = base_rate(
-                columns,
-                replace(query, direction=direction),
-                trade_filter=EVERYBODY,
-                horizon=horizon,
-                open_trades=marks,
-            )
-            assert rate.headline.name == alone.headline.name
-            for one, other in zip(rate.levels, alone.levels, strict=True):
-                assert (one.name, one.value, one.n, one.days, one.open_ids) == (
-                    *(other.name, other.value, other.n, other.days, other.open_ids),
-                )
-                assert one.win_rate == (None if other.win_rate is None else nearly(other.win_rate))
-                assert one.effective_n == pytest.approx(other.effective_n, rel=1e-6)
-                # Outcomes of both signs may cancel, so the tolerance is a share of the largest of them.
-                off = (3e-5 if single else 1e-9) * max((abs(t.outcome.value) for t in trades if t.outcome), default=1.0)
-                means = [mean.mean for mean in other.outcomes]
-                assert [mean.mean for mean in one.outcomes] == pytest.approx(means, abs=off)
-    assert base_rates(columns, query, (), trade_filter=EVERYBODY, horizon=horizon) == {}
 
 
 # Many trades

@@ -7,7 +7,7 @@ a market, and days resemble the days before them, so errors are those by days or
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from backsight.core.instants import Horizon
 from backsight.core.missing_outcomes import KnownOutcomes
-from backsight.core.portfolio import Direction
 from backsight.core.quantiles import NORMAL_95, jeffreys, t_95
 from backsight.core.recall.arrays.columns import UNITS, Booleans, Columns, Floats
 from backsight.core.recall.arrays.selection import TradeFilter
@@ -74,29 +73,6 @@ def base_rate(
     keys = _level_keys(situation)
     (closed,) = sum_levels(columns, situation, keys, trade_filter=trade_filter, horizon=horizon)
     return _base_rate(closed, keys, _weighted(open_trades, situation), situation.joined)
-
-
-def base_rates(
-    columns: Columns,
-    situation: Situation,
-    directions: Sequence[Direction],
-    *,
-    trade_filter: TradeFilter,
-    horizon: Horizon,
-    open_trades: Sequence[OpenTrade] = (),
-) -> Mapping[Direction, BaseRate]:
-    """The base rate of each direction, equal to `base_rate` with that direction; the columns are read once for all."""
-    if not directions:
-        return {}
-    keys = {each: _level_keys(replace(situation, direction=each)) for each in directions}
-    closed = sum_levels(
-        columns, situation, keys[directions[0]], trade_filter=trade_filter, horizon=horizon, directions=directions
-    )
-    weighted = _weighted(open_trades, situation)
-    return {
-        each: _base_rate(sums, keys[each], weighted, situation.joined)
-        for each, sums in zip(directions, closed, strict=True)
-    }
 
 
 def _base_rate(
