@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -16,18 +15,16 @@ from backsight.core.market import Bar
 from backsight.core.orders import BrokerSnapshot
 from backsight.core.trades.mark import PositionMark
 from backsight.core.trades.trade import Trade
-from backsight.memory import Memory, open_memory
+from backsight.memory import open_memory
 from backsight.services.deployments import account_of, deployment_named
 from backsight.services.market import sorted_bars
-from backsight.services.mood import mood_in
 from backsight.services.present_state import PresentState, recorded_state, state_at_tick
 from backsight.store import audit
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
 from backsight.testing import T0, FakeClock
 from ops.test_tick_laws import PATHS, SYMBOLS, TERMS, Ask, Desk24, Hour, Reporting, law
-from ops.test_ticks import DEPLOYMENT, NOOP, at
-from support import fresh_postgres
+from ops.test_ticks import DEPLOYMENT, NOOP
 
 MOST = 1_000
 FOLDED = ("recent_activity", "recent_trades", "open_positions", "state")
@@ -39,7 +36,7 @@ def texts(segments: Sequence[Segment], names: Sequence[str] = FOLDED) -> Mapping
 
 
 class Witness(Desk24):
-    """Closes every tick with a decision that does nothing and compares; orders follow in a second tick of the instant."""
+    """Closes every tick without a decision and compares; orders follow in a second tick of the instant."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
