@@ -26,6 +26,7 @@ from backsight.answers.brief import Brief
 from backsight.answers.values import Template, columns, fill, short_id, text_of, value_at, with_unit
 from backsight.core.agents.run import shortened_text
 from backsight.core.memory.drift_report import amount_of
+from backsight.core.memory.plan_words import action_in_words, end_in_words, plan_with_reason
 from backsight.core.numbers import half_width, with_margin
 from backsight.core.text.counts import count_of
 from backsight.core.text.untrusted_text import shorten
@@ -145,10 +146,6 @@ def _ids(identifiers: Iterable[str]) -> str:
     return ", ".join(map(short_id, identifiers))
 
 
-def _action(action: Any) -> str:
-    return " ".join(filter(None, (action.kind, action.parameter, text_of(action.magnitude))))
-
-
 REGIME = columns("regime: {context.regime}")
 TRADES = {
     "opened": lambda trade: "" if trade.closed_at else text_of(trade.opened_at),
@@ -204,10 +201,11 @@ BELIEFS = {
     **columns("belief: {belief.proposition} | id: {belief.id:id}"),
 }
 PLANS = {
-    **columns("status | >fired: {times_fired} | expires: {plan.expires_at:%Y-%m-%d} | ended: {ended_at:%Y-%m-%d}"),
-    **columns("if: {plan.condition}"),
-    "then": lambda row: _action(row.plan.action),
-    **columns("reason: {plan.reasoning} | id: {plan.id:id}"),
+    **columns("status | >fired: {times_fired} | if: {plan.condition}"),
+    "then": lambda row: action_in_words(row.plan.action),
+    "ends": lambda row: end_in_words(row.plan).removeprefix("until "),
+    **columns("ended: {ended_at:%Y-%m-%d} | made: {plan.known_at:%Y-%m-%d} | reason when made: {plan.reasoning}"),
+    **columns("id: {plan.id:id}"),
 }
 MEMORIES = {
     **columns("listed as: {listed} | ~>score: {memory.score:.3f}"),
@@ -866,7 +864,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             },
         ),
         Each("beliefs", "belief: {proposition} (credibility {credibility:.2f}, n={n})"),
-        Each("plans", lambda plan: f"plan: {_action(plan.action)}: {plan.reasoning}"),
+        Each("plans", lambda plan: f"plan: {plan_with_reason(plan)}"),
         Values("so_far", RESULT_SO_FAR),
         Rows(
             "marks",
@@ -1010,7 +1008,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "Recall": (
         Line("{message}"),
         Line("Usually: {base_rate.sentence}", "bold"),
-        Each("plans", lambda plan: f"Plan that applies: {_action(plan.action)}: {plan.reasoning}", most=5),
+        Each("plans", lambda plan: f"Plan that applies: {plan_with_reason(plan)}", most=5),
         Each(
             "beliefs",
             "Belief: {belief.proposition} (credibility {posterior.credibility:.2f}, n={posterior.n})",
@@ -1130,13 +1128,15 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "RetiredBelief": (_done("Retired the belief: {belief.belief.proposition}."), Rows("belief", BELIEFS)),
     "PlanList": (Line("{message}"), Rows("plans", PLANS)),
     "CreatedPlan": (
-        _done("Created the plan."),
+        _done("Created the plan: {message}"),
+        Each("notes", str),
         Values(
             "plan",
             {
                 "if": "{condition}",
-                "then": lambda plan: _action(plan.action),
-                **columns("reason: {reasoning} | priority: {priority:.2f} | expires: {expires_at} | id: {id:id}"),
+                "then": lambda plan: action_in_words(plan.action),
+                "ends": lambda plan: end_in_words(plan).removeprefix("until "),
+                **columns("reason: {reasoning} | priority: {priority:.2f} | id: {id:id}"),
             },
         ),
     ),
@@ -1145,6 +1145,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Rows("applying", PLANS),
         Each("rising", "now applies, and did not before: {:id}"),
         Each("expired", "expired: {:id}"),
+        Each("figures", "plan {plan_id:id}: {text} now"),
         Each("contradictions", "contradiction: {reason}"),
         Each("missing", "plan {plan_id:id} cannot be checked without {fields}"),
     ),

@@ -8,7 +8,8 @@ from string import Formatter
 from typing import Any
 
 from backsight.core.instants import nearest_minute
-from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not, condition_text
+from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not
+from backsight.core.memory.plan_words import condition_in_words
 from backsight.core.memory.prospective import PlanSource
 from backsight.core.numbers import half_width, with_margin
 from backsight.core.text.counts import count_of
@@ -78,7 +79,7 @@ def text_of(value: object) -> str:
     >>> [text_of(value) for value in (datetime(2026, 6, 4, 9, 30, tzinfo=UTC), 1234.5678901, True, ("a", "b"), None)]
     ['2026-06-04 09:30', '1,234.57', 'yes', 'a, b', '']
     >>> text_of(AllOf((FieldComparison(field="hour", op="==", value=9.0),)))
-    '{"all":[{"field":"hour","op":"==","value":9.0}]}'
+    'from 9:00 to 10:00 UTC'
     >>> text_of((PlanSource(kind="semantic", id="b1"),))
     '["semantic","b1"]'
     """
@@ -96,7 +97,7 @@ def text_of(value: object) -> str:
         case Outcome():
             return with_unit(value.value, value.unit)
         case AllOf() | AnyOf() | Not() | FieldComparison():
-            return condition_text(value)
+            return condition_in_words(value)
         case PlanSource():
             return value.text()
         case Mapping():

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from backsight.core.errors import Invalid, did_you_mean
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
+from backsight.core.numbers import written_number
 from backsight.core.portfolio import Direction
 
 EventKind = Literal[
@@ -143,6 +144,46 @@ def concerns(event: MarketEvent, symbol: str) -> bool:
     """Whether an event concerns an instrument: it names the instrument or its base, or nothing at all."""
     names = {symbol.upper(), base_of(symbol)}
     return not event.symbols or any(each.upper() in names or base_of(each) in names for each in event.symbols)
+
+
+def outcome_figures(events: Iterable[MarketEvent], *, symbol: str | None, at: datetime) -> dict[str, float]:
+    """The figures of the last event of every kind by then, like `nfp.actual`; those that are not known are left out.
+
+    `surprise` is actual less forecast, `change` is actual less previous. Of several rows of one print the most
+    important counts; a figure about which equally important rows differ is not known.
+    """
+    last: dict[str, list[MarketEvent]] = {}
+    for event in events:
+        if event.scheduled_at > at or not (symbol is None or concerns(event, symbol)):
+            continue
+        rows = last.setdefault(event.kind, [])
+        rank = event.scheduled_at, event.importance
+        if rows and rank > (rows[0].scheduled_at, rows[0].importance):
+            rows.clear()
+        if not rows or rank == (rows[0].scheduled_at, rows[0].importance):
+            rows.append(event)
+    figures: dict[str, float] = {}
+    for kind, rows in last.items():
+        actual, forecast, previous = (
+            _figure({getattr(row, name) for row in rows}) for name in ("actual", "forecast", "previous")
+        )
+        values = {
+            "actual": actual,
+            "forecast": forecast,
+            "previous": previous,
+            "surprise": None if actual is None or forecast is None else round(actual - forecast, 12),
+            "change": None if actual is None or previous is None else round(actual - previous, 12),
+            "hours_since": (at - rows[0].scheduled_at).total_seconds() / 3_600.0,
+        }
+        figures |= {f"{kind}.{name}": value for name, value in values.items() if value is not None}
+    return figures
+
+
+def _figure(texts: set[str | None]) -> float | None:
+    """The number that all rows of a print agree on; of a percentage, the number before the sign."""
+    text = texts.pop() if len(texts) == 1 else None
+    number = None if text is None else written_number(text)
+    return None if number is None else number[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Small numeric functions: one zero, a stable sigmoid, numbers as text."""
 
 import math
+import re
 
 
 def positive_zero(value: float) -> float:
@@ -70,3 +71,20 @@ def short(value: float, digits: int = 2) -> str:
     ('.91', '1.00', '.00')
     """
     return f"{value:.{digits}f}".removeprefix("0") if 0 <= value < 1 else f"{value:.{digits}f}"
+
+
+_WRITTEN = re.compile(r"([-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*([kmbKMB]?)\s*(%?)")
+_SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
+
+
+def written_number(text: str) -> tuple[float, bool] | None:
+    """The number that a text writes, and whether as a percentage; None for other text.
+
+    >>> written_number("200K"), written_number(" 1,250.5"), written_number("3.2%"), written_number("5.25-5.50")
+    ((200000.0, False), (1250.5, False), (3.2, True), None)
+    """
+    match = _WRITTEN.fullmatch(text[:100].strip())
+    if match is None:
+        return None
+    number = positive_zero(float(match[1].replace(",", "")) * _SCALES[match[2].lower()])
+    return (number, bool(match[3])) if math.isfinite(number) else None

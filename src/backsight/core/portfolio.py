@@ -8,6 +8,7 @@ Mode = Literal["live", "paper", "sim"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 PositionMode = Literal["netting", "hedging"]
 Direction = Literal["long", "short"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

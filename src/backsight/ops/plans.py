@@ -21,13 +21,13 @@ from backsight.arguments import (
     Share,
     Symbol,
 )
-from backsight.core.context import ContextVector, PlanContext
+from backsight.core.context import PlanContext
 from backsight.core.errors import Conflict, Invalid, NotFound
-from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import Scalar, TriggerType, condition_values
+from backsight.core.memory.conditions import TriggerType
 from backsight.core.memory.mood_series import mood_from
 from backsight.core.memory.plan_check import Contradiction, join_deployments
 from backsight.core.memory.plan_settlement import Settlement, compute_settlement
+from backsight.core.memory.plan_words import values_in_words
 from backsight.core.memory.prospective import (
     Plan,
     PlanEvent,
@@ -47,10 +47,10 @@ from backsight.core.trades.trade import Outcome
 from backsight.operation import command, query
 from backsight.services.context import Context, refuse_past
 from backsight.services.deployments import deployment_at, resolve_scope
-from backsight.services.events import next_event
 from backsight.services.id_prefixes import whole_id
 from backsight.services.mood import manual_account_row, mood_in
 from backsight.services.plan_checks import CheckInputs, PlanCheckResult, check_open_plans
+from backsight.services.plan_values import PlanSubject, fields_of, plan_values
 from backsight.services.plans import CreatedPlan, PlanRequest, count_events, open_plans, store_plan
 from backsight.store import memories as stored_memories
 from backsight.store import plans as stored
@@ -64,6 +64,14 @@ class MissingFields:
 
     plan_id: str
     fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFigures:
+    """The figures of the agent's state that a plan compares, as they are now, in words."""
+
+    plan_id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +93,9 @@ class CheckedPlans:
     contradictions: tuple[Contradiction, ...]
     missing: tuple[MissingFields, ...]
     """A comparison with a field whose value is not known does not hold."""
+    figures: tuple[PlanFigures, ...]
+    """For the plans that apply and compare the agent's state, its figures now; reasons have those of the day they were
+    given."""
     each: tuple[DeploymentPlans, ...]
     """The deployments whose plans were checked; empty before the first deployment."""
     dry_run: bool
@@ -186,10 +197,11 @@ def check_active_plans(
     Call it before you decide. The mood and the time of day are read from memory; give the context.
     """
     refuse_past(as_of, seen_at, dry_run=dry_run)
-    now = PlanMoment(
+    now = PlanSubject(
         context=current_context,
         symbol=symbol or (None if current_context is None else current_context.symbol),
         direction=direction,
+        strategy=current_context.strategy if isinstance(current_context, PlanContext) else None,
         event_kind=event_kind,
         hours_to_event=hours_to_event,
     )
@@ -209,57 +221,28 @@ def check_active_plans(
     return _checked_plans(scope, results, as_of=view.as_of, dry_run=dry_run)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanMoment:
-    """What a caller says about the moment at which plans are checked."""
-
-    context: ContextVector | None
-    symbol: str | None
-    direction: Direction | None
-    event_kind: str | None
-    hours_to_event: float | None
-
-    @property
-    def strategy(self) -> str | None:
-        return self.context.strategy if isinstance(self.context, PlanContext) else None
-
-    def values(self, now: datetime | None, mood: Mood, strategy: str | None) -> dict[str, Scalar]:
-        """The values that conditions may compare."""
-        return condition_values(
-            now=now,
-            context=self.context,
-            mood=mood,
-            strategy=strategy,
-            symbol=self.symbol,
-            direction=self.direction,
-            event_kind=self.event_kind,
-            hours_to_event=self.hours_to_event,
-        )
-
-
 def _check_deployments(
-    view: View, deployment: str | None, now: PlanMoment, former: PlanMoment | None
+    view: View, deployment: str | None, now: PlanSubject, former: PlanSubject | None
 ) -> tuple[AnswerScope, list[PlanCheckResult]]:
     """Check the plans of the named deployment, or of every one; an event of one check counts in the next."""
     scope = resolve_scope(view, deployment=deployment, strategy_name=now.strategy)
     if now.strategy is not None and scope.strategy_name not in (None, now.strategy):
         runs = f"deployment {deployment!r} runs {scope.strategy_name!r}, not {now.strategy!r}"
         raise Invalid(f"{runs}; leave one of them out", field="current_context.strategy")
-    if now.event_kind is None and now.hours_to_event is None and (event := next_event(view, now.symbol)):
-        now = replace(now, event_kind=event[0], hours_to_event=event[1])
     results: list[PlanCheckResult] = []
     for target in scope.deployments or (None,):
         mood = mood_from(manual_account_row(view), None) if target is None else mood_in(view, target)
-        strategy = now.strategy if target is None else target.strategy_name
+        earlier = [event for result in results for event in result.new_events]
+        candidates = open_plans(view, target).after(earlier)
+        fields = fields_of(candidates.plans)
         inputs = CheckInputs(
-            values=now.values(view.as_of, mood, strategy),
-            former_values=None if former is None else former.values(None, mood, strategy),
+            values=plan_values(view, target, now, mood=mood, fields=fields, now=view.as_of),
+            former_values=None if former is None else plan_values(view, target, former, mood=mood, fields=(), now=None),
             symbol=now.symbol,
             now=view.as_of,
             recorded_at=view.as_of,
         )
-        earlier = [event for result in results for event in result.new_events]
-        results.append(check_open_plans(target, open_plans(view, target).after(earlier), inputs))
+        results.append(check_open_plans(target, candidates, inputs))
     return scope, results
 
 
@@ -287,11 +270,21 @@ def _checked_plans(
         expired=tuple(dict.fromkeys(event.plan_id for event in check.expired)),
         contradictions=check.contradictions,
         missing=tuple(MissingFields(plan_id=plan_id, fields=names) for plan_id, names in check.missing.items()),
+        figures=_figures(results),
         each=each,
         dry_run=dry_run,
         message=" ".join([*scope.notes, message]),
         as_of=as_of,
     )
+
+
+def _figures(results: Sequence[PlanCheckResult]) -> tuple[PlanFigures, ...]:
+    """Present figures by plan; of a plan that applies to several deployments, those of the first."""
+    texts: dict[str, str] = {}
+    for result in results:
+        for plan in result.check.applying:
+            texts.setdefault(plan.id, ", ".join(values_in_words(plan.condition, result.values)))
+    return tuple(PlanFigures(plan_id=plan_id, text=text) for plan_id, text in texts.items() if text)
 
 
 def _when(dry_run: bool) -> str:

@@ -26,7 +26,6 @@ from backsight.arguments import (
 from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound, Refused
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.memory.prospective import Plan
@@ -51,6 +50,7 @@ from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
 from backsight.services.outlook import open_in, open_risk, recommended_size, sizing_query
 from backsight.services.paging import cursor_after, read_cursor
+from backsight.services.plan_values import PlanSubject, fields_of, plan_values
 from backsight.services.plans import open_plans
 from backsight.services.recall import (
     EMPTY_ANSWER,
@@ -371,14 +371,10 @@ def _is_decision(view: View, decision_id: str) -> bool:
 def _plans(view: View, deployment: Deployment | None, about: DecisionSubject, mood: Mood | None) -> tuple[Plan, ...]:
     """The plans whose condition holds now, the most urgent first; without a deployment, those for every deployment."""
     plans = open_plans(view, deployment, strategy_name=about.strategy_name).plans
-    values = condition_values(
-        now=view.as_of,
-        context=about.context,
-        mood=mood,
-        strategy=about.strategy_name,
-        symbol=about.symbol,
-        direction=about.direction,
+    subject = PlanSubject(
+        context=about.context, symbol=about.symbol, direction=about.direction, strategy=about.strategy_name
     )
+    values = plan_values(view, deployment, subject, mood=mood, fields=fields_of(plans), now=view.as_of)
     return check_plans(plans, values, now=view.as_of).applying
 
 

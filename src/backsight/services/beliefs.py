@@ -10,6 +10,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.instants import format_instant
 from backsight.core.memory.conditions import (
     MOOD_AT_ENTRY,
+    OF_TWO_TICKS,
     Condition,
     comparisons_in,
     condition_values,
@@ -122,7 +123,7 @@ def _check_known_at_entry(condition: Condition) -> None:
             known = ", ".join(sorted(ENTRY_FIELDS))
             message = f"{comparison.field!r} is not known when a trade is entered; use one of {known}"
             raise Invalid(message, field="conditions")
-        if comparison.op.startswith("crosses"):
+        if comparison.op in OF_TWO_TICKS:
             message = f"{comparison.op} compares two ticks, and an entry is one tick; use another operator"
             raise Invalid(message, field="conditions")
 

@@ -11,6 +11,7 @@ from backsight.core.events import (
     MarketEvent,
     concerns,
     moves_of,
+    outcome_figures,
 )
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade, dollars_for_one, in_dollars
@@ -22,6 +23,8 @@ from backsight.store.view import View
 
 AHEAD = timedelta(hours=72)
 MIN_IMPORTANCE = 0.4
+OUTCOME_LASTS = timedelta(hours=72)
+"""For how long after an event conditions know its outcome."""
 
 
 def next_event(view: View, symbol: str | None) -> tuple[str, float] | None:
@@ -31,6 +34,12 @@ def next_event(view: View, symbol: str | None) -> tuple[str, float] | None:
         if event.importance >= MIN_IMPORTANCE and (symbol is None or concerns(event, symbol)):
             return event.kind, (event.scheduled_at - view.as_of).total_seconds() / 3_600.0
     return None
+
+
+def last_outcomes(view: View, symbol: str | None) -> dict[str, float]:
+    """The figures of the last event of each kind in the last 72 hours that concerns a symbol, like `nfp.actual`."""
+    events = stored.events_between(view, since=view.as_of - OUTCOME_LASTS, until=view.as_of)
+    return outcome_figures(events, symbol=symbol, at=view.as_of)
 
 
 def as_known(event: MarketEvent, view: View) -> MarketEvent:

@@ -7,15 +7,15 @@ from functools import partial
 
 from backsight.core.decision import Decision, LastTick
 from backsight.core.instants import JUST_BEFORE, Horizon
-from backsight.core.memory.conditions import Scalar, condition_values
+from backsight.core.memory.conditions import Scalar
 from backsight.core.memory.plan_check import PlanCheck, check_plans, join_checks, plans_holding
 from backsight.core.memory.prospective import MARKET_FIELDS, PlanEvent, number_event
 from backsight.core.orders import entry_direction
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment
-from backsight.services.events import next_event
 from backsight.services.market import context_at, recent_bars
 from backsight.services.mood import mood_at
+from backsight.services.plan_values import PlanSubject, fields_of, plan_values
 from backsight.services.plans import OpenPlans, count_events, open_plans
 from backsight.store import plans as stored
 from backsight.store.database import Connection
@@ -41,6 +41,8 @@ class PlanCheckResult:
     """The result of a check, the events that it makes, and the open plans after these events."""
 
     check: PlanCheck
+    values: Mapping[str, object]
+    """The values that the conditions were checked against."""
     new_events: tuple[PlanEvent, ...]
     open: OpenPlans
 
@@ -72,7 +74,7 @@ def check_open_plans(deployment: Deployment | None, candidates: OpenPlans, input
         number_event(event, sequence=count_events(events, event.plan_id), deployment_id=deployment_id)
         for event in (*joined.rising, *joined.falling, *joined.expired)
     )
-    return PlanCheckResult(check=joined, new_events=new_events, open=candidates.after(new_events))
+    return PlanCheckResult(check=joined, values=inputs.values, new_events=new_events, open=candidates.after(new_events))
 
 
 def check_plans_at_tick(
@@ -89,16 +91,17 @@ def check_plans_at_tick(
     orders, before = [each.order for each in decision.proposals], decision.before
     symbols: list[str | None] = [order.symbol for order in orders]
     symbols += [position.symbol for position in before.portfolio.positions]
-    needs_market = any(not MARKET_FIELDS.isdisjoint(state.plan.asks) for state in candidates.plans)
+    fields = fields_of(candidates.plans)
     needs_former = last is not None and any(state.plan.crosses for state in candidates.plans)
-    read_values = partial(_read_values, connection, deployment, needs_market=needs_market)
     checks: list[PlanCheck] = []
     for symbol in dict.fromkeys(symbols or [None]):
         directions = (entry_direction(order, before) for order in orders if order.symbol == symbol)
         direction = next((each for each in directions if each is not None), None)
         inputs = CheckInputs(
-            values=read_values(symbol, direction, at=decision.at),
-            former_values=read_values(symbol, None, at=last.at) if last is not None and needs_former else None,
+            values=values_at_tick(connection, deployment, symbol, direction, at=decision.at, fields=fields),
+            former_values=values_at_tick(connection, deployment, symbol, None, at=last.at, fields=fields)
+            if last is not None and needs_former
+            else None,
             symbol=symbol,
             now=decision.at,
             recorded_at=decision.recorded_at,
@@ -110,28 +113,20 @@ def check_plans_at_tick(
     return checks
 
 
-def _read_values(
+def values_at_tick(
     connection: Connection,
     deployment: Deployment,
     symbol: str | None,
     direction: Direction | None,
     *,
     at: datetime,
-    needs_market: bool,
+    fields: frozenset[str],
 ) -> dict[str, Scalar]:
     """The values that conditions may compare at a tick: the market by its stored bars, and the mood before the tick."""
     view = View(connection, deployment.owner_id, Horizon(as_of=at))
-    event = next_event(view, symbol)
     context = None
-    if needs_market and symbol is not None:
+    if symbol is not None and not MARKET_FIELDS.isdisjoint(fields):
         context = context_at(symbol, at, recent_bars(view, symbol))
-    return condition_values(
-        now=at,
-        context=context,
-        mood=mood_at(connection, deployment, at - JUST_BEFORE),
-        strategy=deployment.strategy_name,
-        symbol=symbol,
-        direction=direction,
-        event_kind=None if event is None else event[0],
-        hours_to_event=None if event is None else event[1],
-    )
+    subject = PlanSubject(context=context, symbol=symbol, direction=direction)
+    mood = mood_at(connection, deployment, at - JUST_BEFORE)
+    return plan_values(view, deployment, subject, mood=mood, fields=fields, now=at)

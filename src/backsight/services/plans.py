@@ -8,7 +8,10 @@ from typing import Any
 from backsight.core.errors import Conflict, Invalid
 from backsight.core.instants import Horizon
 from backsight.core.memory.conditions import TriggerType
+from backsight.core.memory.loose_actions import loosen_action
+from backsight.core.memory.loose_conditions import loosen_condition
 from backsight.core.memory.plan_check import plans_holding
+from backsight.core.memory.plan_words import plan_in_words
 from backsight.core.memory.prospective import (
     Plan,
     PlanDraft,
@@ -34,10 +37,14 @@ ONCE = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedPlan:
-    """The plan, and whether an earlier call created it."""
+    """The plan, how its condition and action were read, and whether an earlier call created it."""
 
     plan: Plan
+    notes: tuple[str, ...]
+    """What was written in other words than the grammar's, and what it was taken for."""
     replayed: bool
+    message: str
+    """The plan in plain English."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,29 +69,39 @@ def store_plan(transaction: Transaction, ctx: Context, request: PlanRequest) -> 
     """Check and store a plan; a repeated request returns the plan that is already stored."""
     connection, name = transaction.connection, request.deployment
     deployment = None if name is None else deployment_named(connection, ctx.owner, name)
+    condition, notes = loosen_condition(request.trigger_condition, field="trigger_condition")
+    action, notes_on_action = loosen_action(request.planned_action, field="planned_action")
+    ends, notes_on_end = request.expires_when, tuple[str, ...]()
+    if ends is not None:
+        ends, notes_on_end = loosen_condition(ends, field="expires_when")
+    notes += notes_on_action + notes_on_end
     draft = PlanDraft(
-        condition=request.trigger_condition,
-        action=request.planned_action,
+        condition=condition,
+        action=action,
         reasoning=request.reasoning,
         deployment_id=None if deployment is None else deployment.id,
         strategy_name=request.strategy_name,
         trigger_type=request.trigger_type,
         priority=request.priority,
         expires_at=_expires_at(ctx.now, request),
-        expires_when=request.expires_when,
+        expires_when=ends,
         mode=request.mode,
     )
     plan = make_plan(draft, owner_id=ctx.owner, now=ctx.now, key=request.idempotency_key)
     former = stored.plan(connection, ctx.owner, plan.id)
     if former is None:
         transaction.add(stored.PLANS, plan)
-        return CreatedPlan(plan=plan, replayed=False)
+        return _created(plan, notes, now=ctx.now, replayed=False)
     repeated = replace(plan, known_at=former.known_at, recorded_at=former.recorded_at)
     if request.expires_at is None:
         repeated = replace(repeated, expires_at=former.expires_at)  # it was counted in days from the first call
     if repeated != former:
         raise Conflict("this key already belongs to another plan; use a new key", field="idempotency_key")
-    return CreatedPlan(plan=former, replayed=True)
+    return _created(former, notes, now=ctx.now, replayed=True)
+
+
+def _created(plan: Plan, notes: tuple[str, ...], *, now: datetime, replayed: bool) -> CreatedPlan:
+    return CreatedPlan(plan=plan, notes=notes, replayed=replayed, message=f"{plan_in_words(plan, now=now)}.")
 
 
 def _expires_at(now: datetime, request: PlanRequest) -> datetime | None:

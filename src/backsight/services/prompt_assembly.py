@@ -12,15 +12,13 @@ from backsight.core.decision import MEMORY, SYSTEM, Decision, Prompt, Segment, S
 from backsight.core.errors import BacksightError
 from backsight.core.holdout import MemoryArm
 from backsight.core.memory.affective import Mood
-from backsight.core.memory.conditions import condition_values
-from backsight.core.memory.plan_check import check_plans
 from backsight.core.portfolio import Account, Direction, Portfolio
 from backsight.core.prompts.account import Cap, last_decision, last_lines, portfolio_and_caps
 from backsight.core.prompts.amounts import instant
 from backsight.core.prompts.budget import FittedPrompt, Part, fit_to_budget, tokens_of
 from backsight.core.prompts.decisions import decisions_under_review
 from backsight.core.prompts.lessons import lessons_section, read_lessons
-from backsight.core.prompts.plans import PlanLine, plan_lines, plans_that_apply
+from backsight.core.prompts.plans import plans_that_apply
 from backsight.core.prompts.sections import MOST_SYMBOLS, Section
 from backsight.core.prompts.state import your_state
 from backsight.core.prompts.symbol_memory import (
@@ -56,10 +54,9 @@ from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy, unsaved_strategy
-from backsight.services.events import next_event
 from backsight.services.habit_learning import record_at
 from backsight.services.outlook import SymbolOutlook, symbol_outlook
-from backsight.services.plans import open_plans
+from backsight.services.plan_lines import applying_plans
 from backsight.services.present_state import PresentState
 from backsight.services.protocol import Protocol, protocol_for
 from backsight.services.recall import (
@@ -301,7 +298,10 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
     uncounted = uncounted_trades(request.present.uncounted(request.deployment))
     yield what_usually_happens(recalls.memories, others=recalls.others, uncounted=uncounted)
     yield your_state(request.present.mood)
-    yield plans_that_apply(_plan_lines(request))
+    former_at = None if request.last is None else request.last.at
+    contexts, mood = request.contexts, request.present.mood
+    plans = applying_plans(request.view, request.deployment, contexts, now=request.at, mood=mood, former_at=former_at)
+    yield plans_that_apply(plans)
 
 
 def _open_positions(request: PromptRequest) -> Section:
@@ -310,31 +310,6 @@ def _open_positions(request: PromptRequest) -> Section:
         for trade, mark in request.present.open_trades
         if trade.deployment_id == request.deployment.id
     )
-
-
-def _plan_lines(request: PromptRequest) -> list[PlanLine]:
-    """The plans that apply to any of the symbols, most urgent first. Reading a plan does not trigger it."""
-    view, deployment = request.view, request.deployment
-    plans = open_plans(view, deployment).plans
-    if not plans:
-        return []
-    lines: dict[str, tuple[float, PlanLine]] = {}
-    for context in request.contexts or [ContextVector()]:
-        event = next_event(view, context.symbol)
-        values = condition_values(
-            now=request.at,
-            context=context,
-            mood=request.mood,
-            strategy=deployment.strategy_name,
-            symbol=context.symbol,
-            direction=None,
-            event_kind=None if event is None else event[0],
-            hours_to_event=None if event is None else event[1],
-        )
-        checked = check_plans(plans, values, now=request.at)
-        for plan, line in zip(checked.applying, plan_lines(checked), strict=True):
-            lines.setdefault(plan.id, (plan.priority, line))
-    return [line for _, line in sorted(lines.values(), key=lambda pair: -pair[0])]
 
 
 def _recall_symbols(

@@ -684,6 +684,14 @@ def first_opened(
     return at
 
 
+def last_entry_at(view: View, deployment_id: str) -> datetime | None:
+    """When a deployment entered its last trade; of a trade whose entry is not known, when it left it."""
+    trades = known(TRADES, view.owner, view.horizon, lambda c: matching(c, deployment_id=deployment_id)).subquery()
+    last = select(func.max(func.coalesce(trades.c.entry_tick_at, trades.c.exit_tick_at)))
+    at: datetime | None = view.connection.execute(last).scalar_one()
+    return at
+
+
 def last_ledger_trade(
     connection: Connection, owner: str, account_id: str, position_key: str, at: datetime
 ) -> Trade | None:

@@ -58,6 +58,8 @@ def compared(draw: st.DrawFn) -> Json:
     name = draw(st.sampled_from(sorted(FIELDS)))
     op = draw(st.sampled_from(FOR_TEXT if FIELDS[name].kind == "text" else OPERATORS))
     values: Any = scalars(name)
+    if op == "changes":
+        return {"field": name, "op": op}
     if op == "between":
         values = st.lists(values, min_size=2, max_size=2).map(sorted)
     elif op in ("in", "not_in"):
@@ -311,7 +313,9 @@ def test_without_values_no_condition_holds(stated: Json) -> None:
 def test_values_have_the_names_that_conditions_use() -> None:
     context = ContextVector(symbol="BTC", regime="ranging", confidence=0.9)
     mood = Mood(confidence=0.3, consecutive_losses=4, drawdown_state=0.5, drawdown=0.1, equity=9.0, peak=10.0)
-    values = condition_values(now=T0, context=context, mood=mood, strategy="IM", direction="long", hours_to_event=2.0)
+    values = condition_values(
+        now=T0, context=context, mood=mood, strategy="IM", direction="long", facts={"hours_to_event": 2.0}
+    )
     assert values.keys() <= FIELDS.keys()
     assert (values["confidence"], values["mood.confidence"], values["drawdown_pct"]) == (0.9, 0.3, 0.1)
     assert (values["symbol"], values["weekday"], values["hour"], values["session"]) == ("BTC", 3, 10, "london")

@@ -14,6 +14,7 @@ from backsight.core.context import ContextVector
 from backsight.core.decision import MEMORY
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.planned_action import PlannedAction
+from backsight.core.memory.prospective import PlanDraft, make_plan
 from backsight.core.orders import Order
 from backsight.core.portfolio import Portfolio
 from backsight.core.prompts.account import Cap, LastLine, last_decision, portfolio_and_caps
@@ -48,6 +49,7 @@ from backsight.testing import a_position
 NOW = datetime(2026, 6, 4, 13, tzinfo=UTC)
 TEN = datetime(2026, 6, 4, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+SKIP = {"type": "skip_trade"}
 
 
 def tokens(text: str) -> int:
@@ -295,8 +297,16 @@ ACTIONS = st.builds(
     parameter=TEXTS,
     magnitude=NUMBERS,
 )
+
+
+def a_plan_line(reasoning: str, *, symbols: tuple[str, ...] = (), **changes: Any) -> PlanLine:
+    """A plan for ranging markets that applies to some symbols."""
+    plan = make_plan(PlanDraft(condition={"regime": "ranging"}, action=SKIP, reasoning="so"), owner_id="ana", now=TEN)
+    return PlanLine(plan=replace(plan, reasoning=reasoning, **changes), now=NOW, symbols=symbols)
+
+
 PLAN_LINES = st.builds(
-    PlanLine, id=st.just("p"), action=ACTIONS, reasoning=TEXTS, expires_at=TIMES, contradicted=st.booleans()
+    a_plan_line, TEXTS, symbols=st.tuples(TEXTS) | st.tuples(TEXTS, TEXTS), action=ACTIONS, expires_at=TIMES
 )
 ORDERS = st.builds(
     Order,
@@ -458,10 +468,7 @@ def a_prompt(rng: random.Random, *, trades: int = 10) -> list[str]:
     ]
     outlooks = (an_outlook(), an_outlook(direction="short"))
     memory = SymbolMemory(symbol="BTC", outlooks=outlooks, nearest=tuple(lines[:3]), warnings=tuple(lines[3:]))
-    plans = [
-        PlanLine(id=str(n), action=PlannedAction(kind="skip_trade"), reasoning=rng.choice(REASONS), expires_at=NOW)
-        for n in range(2)
-    ]
+    plans = [a_plan_line(rng.choice(REASONS), symbols=("BTC",)) for _ in range(2)]
     activity = RiskState(
         rejections=(RuleCount(rule="R3_POSITION_CAP", count=rng.randrange(1, 9)),),
         tail=("R3_POSITION_CAP",) * 3,

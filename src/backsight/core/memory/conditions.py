@@ -15,7 +15,11 @@ unknown; `any` is true if one part is true, else unknown if one part is unknown.
 
 **Names.** The fields of the context vector have their own names. The fields of the mood do too, except the two that the
 context vector also has: these are `mood.confidence` and `mood.consecutive_losses`. `hour` and `hour_utc`, `weekday` and
-`day_of_week` (0 is Monday) are UTC.
+`day_of_week` (0 is Monday) are UTC. `event.kind` and `hours_to_event` are about the next event. The last event of a
+kind has figures of its own for three days, like `nfp.actual`: `surprise` is actual less forecast, `change` is actual
+less previous.
+
+This grammar is strict. `loose_conditions` carries out what people write for it.
 """
 
 import json
@@ -27,21 +31,29 @@ from functools import lru_cache
 from typing import Any, Literal, assert_never, get_args
 
 from backsight.core.context import ContextVector
-from backsight.core.errors import Invalid, did_you_mean
+from backsight.core.errors import Invalid, did_you_mean, nearest
+from backsight.core.events import EVENT_KINDS
 from backsight.core.ids import canonical_json, plain
 from backsight.core.instants import parse_instant, to_utc
 from backsight.core.memory.affective import Mood, drawdown_state, risk_appetite
 from backsight.core.numbers import positive_zero
-from backsight.core.portfolio import Direction
+from backsight.core.portfolio import DIRECTIONS, Direction
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES, session_of
 
-Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not_in", "between", "crosses_above", "crosses_below"]
+Operator = Literal[
+    "==", "!=", "<", "<=", ">", ">=", "in", "not_in", "between", "crosses_above", "crosses_below", "changes"
+]
 TriggerType = Literal["market_condition", "time", "event", "state"]
 FieldKind = Literal["number", "text", "instant"]
 Scalar = float | str | datetime
 
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
-FOR_TEXT: tuple[Operator, ...] = ("==", "!=", "in", "not_in")
+FOR_TEXT: tuple[Operator, ...] = ("==", "!=", "in", "not_in", "changes")
+OF_TWO_TICKS: tuple[Operator, ...] = ("crosses_above", "crosses_below", "changes")
+"""Operators that compare with the value at the tick before."""
+EVENT_FIGURES = ("actual", "forecast", "previous", "surprise", "change", "hours_since")
+OUTCOME_KINDS = tuple(kind for kind in EVENT_KINDS if kind != "other")
+"""The kinds of events whose last outcome has fields; `other` names no figure."""
 TRIGGER_TYPES: tuple[TriggerType, ...] = get_args(TriggerType)
 DEEPEST = 8
 MOST_COMPARISONS = 100
@@ -68,7 +80,7 @@ _DAY = Field(low=0, high=6, trigger="time")
 _OF_MOOD = Field(low=0, high=1, trigger="state")
 _COUNT = Field(low=0, trigger="state")
 
-FIELDS: Mapping[str, Field] = {
+NAMED_FIELDS: Mapping[str, Field] = {
     "symbol": Field(kind="text"),
     "price": Field(),
     "atr_d1": Field(low=0),
@@ -95,13 +107,18 @@ FIELDS: Mapping[str, Field] = {
     "peak": Field(trigger="state"),
     "drawdown": _OF_MOOD,
     "strategy": Field(kind="text"),
-    "direction": Field(kind="text", labels=get_args(Direction)),
+    "direction": Field(kind="text", labels=DIRECTIONS),
     "now": Field(kind="instant", trigger="time"),
     "weekday": _DAY,
     "hour": _HOUR,
     "event.kind": Field(kind="text", trigger="event"),
     "hours_to_event": Field(trigger="event"),
+    "hours_since_last_trade": _COUNT,
+    "days_since_last_trade": _COUNT,
 }
+"""The fields that a remedy lists by name."""
+OUTCOME_FIELDS = tuple(f"{kind}.{figure}" for kind in OUTCOME_KINDS for figure in EVENT_FIGURES)
+FIELDS: Mapping[str, Field] = {**NAMED_FIELDS, **dict.fromkeys(OUTCOME_FIELDS, Field(trigger="event"))}
 
 MOOD_FIELDS: Mapping[str, str] = {
     "mood.confidence": "confidence",
@@ -114,7 +131,7 @@ MOOD_AT_ENTRY = ("mood.confidence", "mood.consecutive_losses", "drawdown", "draw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldComparison:
-    """A field compared with a value; `in` and `not_in` have several values, `between` has both ends, inclusive."""
+    """A field compared with a value: several for `in` and `not_in`, both ends for `between`, none for `changes`."""
 
     field: str
     op: Operator
@@ -172,7 +189,7 @@ def parse_condition(value: object, *, field: str = "condition") -> Condition:
     >>> parse_condition({"field": "drawdown_pct", "op": ">=", "value": 15})
     Traceback (most recent call last):
     ...
-    backsight.core.errors.Invalid: condition.value: 15.0 is out of range for drawdown_pct; give 0 to 1
+    backsight.core.errors.Invalid: condition.value: 15.0 is out of range for drawdown_pct; give 0 to 1, so 0.15 for 15%
     """
     stated_trigger(value, field=field)
     if isinstance(value, Mapping):
@@ -224,7 +241,8 @@ def condition_json(condition: Condition) -> dict[str, Any]:
         case Not(inner):
             return {"not": condition_json(inner)}
         case FieldComparison():
-            return {"field": condition.field, "op": condition.op, "value": plain(condition.value)}
+            compared = {"field": condition.field, "op": condition.op}
+            return compared if condition.op == "changes" else {**compared, "value": plain(condition.value)}
     assert_never(condition)
 
 
@@ -292,10 +310,9 @@ def condition_values(
     strategy: str | None = None,
     symbol: str | None = None,
     direction: Direction | None = None,
-    event_kind: str | None = None,
-    hours_to_event: float | None = None,
+    facts: Mapping[str, Scalar | None] | None = None,
 ) -> dict[str, Scalar]:
-    """The values at an instant by field name; unknown values are left out.
+    """The values at an instant by field name; unknown values are left out. `facts` are those of events and trades.
 
     Values that the context lacks are taken from elsewhere: session, hour and day from `now`; drawdown, losses and
     confidence, which are the agent's state, from the mood. Where no mood is given, as for a past entry, the fields of
@@ -318,8 +335,7 @@ def condition_values(
         "strategy": strategy,
         "symbol": symbol or known.symbol,
         "direction": direction,
-        "event.kind": event_kind,
-        "hours_to_event": hours_to_event,
+        **(facts or {}),
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -400,11 +416,16 @@ def _parse_comparison(value: Mapping[Any, Any], *, place: str, parsed: list[Fiel
     for name in value:
         if name not in ("field", "op", "value"):
             raise Invalid(f"{_describe(name)} is not a key of a comparison; give field, op and value", field=place)
-    for name in ("field", "op", "value"):
+    for name in ("field", "op"):
         if name not in value:
             raise Invalid(f"the comparison has no {name}; give field, op and value", field=place)
     known = _field(value["field"], place=f"{place}.field")
     op = _operator(value["op"], of=value["field"], known=known, place=f"{place}.op")
+    if ("value" in value) == (op == "changes"):
+        message = "changes compares with the tick before; leave the value out" if op == "changes" else ""
+        raise Invalid(message or "the comparison has no value; give field, op and value", field=place)
+    if op == "changes":
+        return _counted(FieldComparison(field=value["field"], op=op, value=()), place=place, parsed=parsed)
     operand = _operand(value["value"], op=op, of=value["field"], known=known, place=f"{place}.value")
     return _counted(FieldComparison(field=value["field"], op=op, value=operand), place=place, parsed=parsed)
 
@@ -436,9 +457,18 @@ def _counted(comparison: FieldComparison, *, place: str, parsed: list[FieldCompa
 def _field(name: object, *, place: str) -> Field:
     known = FIELDS.get(name) if isinstance(name, str) else None
     if known is None:
-        text = name if isinstance(name, str) else _describe(name)
-        raise Invalid(f"{_describe(name)} is not a known field; {did_you_mean(text, FIELDS)}", field=place)
+        raise Invalid(unknown_field(name), field=place)
     return known
+
+
+def unknown_field(name: object) -> str:
+    """Why a field is refused, with the nearest field and the list of all; the figures of events follow one pattern."""
+    text = name if isinstance(name, str) else _describe(name)
+    match = nearest(text, FIELDS if "." in text else NAMED_FIELDS)
+    nearest_field = f"did you mean '{match}'? Known" if match else "known"
+    figures = ", ".join(f"nfp.{figure}" for figure in EVENT_FIGURES)
+    names = f"{', '.join(NAMED_FIELDS)}, and of the last event of a kind, like nfp: {figures}"
+    return f"{_describe(name)} is not a known field; {nearest_field}: {names}"
 
 
 def _operator(op: object, *, of: str, known: Field, place: str) -> Operator:
@@ -496,7 +526,8 @@ def _number(value: object, *, of: str, known: Field, place: str) -> float:
         raise Invalid(f"{_describe(value)} is not a finite number; {of} needs one", field=place)
     if not known.low <= number <= known.high:
         ends = f"{known.low:g} to {known.high:g}" if known.high < math.inf else f"{known.low:g} or more"
-        raise Invalid(f"{number} is out of range for {of}; give {ends}", field=place)
+        as_share = f", so {number / 100:g} for {number:g}%" if known.high == 1 < number <= 100 else ""
+        raise Invalid(f"{number} is out of range for {of}; give {ends}{as_share}", field=place)
     return number
 
 
@@ -556,12 +587,14 @@ def _holds(
     if value is None:
         missing[name] = None
         return None
-    if op not in ("crosses_above", "crosses_below"):
+    if op not in OF_TWO_TICKS:
         return _compare(op, value, level)
     before = _typed_value(former, name)
     if before is None:
         missing[FORMER + name] = None
         return None
+    if op == "changes":
+        return value != before
     if op == "crosses_above":
         return _compare("<=", before, level) and _compare(">", value, level)
     return _compare(">=", before, level) and _compare("<", value, level)
@@ -583,7 +616,7 @@ def _compare(op: Operator, value: Any, level: Any) -> bool:
     match op:
         case "==":
             return bool(value == level)
-        case "!=":
+        case "!=" | "changes":
             return bool(value != level)
         case "<" | "crosses_below":
             return bool(value < level)

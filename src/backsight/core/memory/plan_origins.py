@@ -6,8 +6,9 @@ from datetime import datetime
 from backsight.core.errors import Invalid
 from backsight.core.instants import format_instant
 from backsight.core.memory.advice import Advice, DomainOutcome, outcome_text
-from backsight.core.memory.affective import Mood
+from backsight.core.memory.affective import MAX_DRAWDOWN, Mood
 from backsight.core.memory.conditions import Condition, condition_json, parse_condition
+from backsight.core.memory.plan_words import percentage
 from backsight.core.memory.prospective import LONGEST_REASONING, Plan, PlanDraft, PlanSource, make_plan
 from backsight.core.memory.semantic import DIMENSIONS, Belief, Standing
 
@@ -83,11 +84,11 @@ def plan_from_mood(
         return None
     if any(comes_from_mood(plan, deployment_id) for plan in existing):
         return None
-    used = f"{mood.drawdown_state:.0%} of the accepted drawdown is used up"
+    used = f"{percentage(mood.drawdown / MAX_DRAWDOWN or mood.drawdown_state)} of the accepted drawdown was used"
     draft = PlanDraft(
         condition={"field": "drawdown_state", "op": ">=", "value": MOOD_ENDS},
         action={"type": "adjust_param", "parameter": "size", "magnitude": MOOD_FACTOR},
-        reasoning=f"{used}: half the size until it is below {MOOD_ENDS:.0%}.",
+        reasoning=f"On {now:%Y-%m-%d} {used}: half the size until it is below {MOOD_ENDS:.0%}.",
         deployment_id=deployment_id,
         priority=MOOD_PRIORITY,
         expires_when={"field": "drawdown_state", "op": "<", "value": MOOD_ENDS},
@@ -98,4 +99,9 @@ def plan_from_mood(
 
 def comes_from_mood(plan: Plan, deployment_id: str | None) -> bool:
     """Whether a plan came from the mood of a deployment."""
-    return plan.deployment_id == deployment_id and any(source.kind == "affective" for source in plan.sources)
+    return plan.deployment_id == deployment_id and is_from_mood(plan)
+
+
+def is_from_mood(plan: Plan) -> bool:
+    """Whether a plan came from a mood, and not from a person, an agent or a belief."""
+    return any(source.kind == "affective" for source in plan.sources)

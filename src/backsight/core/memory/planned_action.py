@@ -13,7 +13,7 @@ ActionKind = Literal["adjust_param", "skip_trade", "force_exit", "alert"]
 ACTIONS: tuple[ActionKind, ...] = get_args(ActionKind)
 
 
-EXPOSURE = frozenset({"size", "lot_size", "position_size", "leverage", "risk", "risk_per_trade"})
+EXPOSURE = frozenset({"size", "lot_size", "position_size", "exposure", "leverage", "risk", "risk_per_trade"})
 """Parameters whose reduction reduces the exposure."""
 
 
@@ -58,7 +58,9 @@ def parse_action(value: object, *, field: str = "action") -> PlannedAction:
         raise Invalid('an action is an object; give one like {"type": "skip_trade"}', field=field)
     for name in value:
         if name not in ("type", "parameter", "magnitude"):
-            raise Invalid(f"unknown key {name!r:.40}; give type, parameter and magnitude", field=field)
+            raise Invalid(
+                f"unknown key {name!r:.40}; give type, parameter and magnitude, the rest in the reasoning", field=field
+            )
     return make_action(value.get("type"), value.get("parameter"), value.get("magnitude"), field=field)
 
 

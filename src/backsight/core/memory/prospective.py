@@ -12,6 +12,7 @@ from backsight.core.errors import Conflict, Invalid
 from backsight.core.ids import ShownAsJson, canonical_json, derive_id
 from backsight.core.instants import format_instant, to_utc
 from backsight.core.memory.conditions import (
+    OF_TWO_TICKS,
     TRIGGER_TYPES,
     Condition,
     TriggerType,
@@ -96,7 +97,7 @@ class Plan:
     def crosses(self) -> bool:
         """Whether the plan compares with the tick before."""
         comparisons = (each for condition in self._conditions for each in comparisons_in(condition))
-        return any(each.op.startswith("crosses") for each in comparisons)
+        return any(each.op in OF_TWO_TICKS for each in comparisons)
 
     @property
     def is_of_market(self) -> bool:

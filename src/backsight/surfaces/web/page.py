@@ -14,6 +14,7 @@ from backsight import __version__
 from backsight.answers.layouts import brief_of
 from backsight.answers.values import text_of
 from backsight.core.errors import BacksightError, Invalid, NotFound
+from backsight.core.memory.plan_words import action_in_words, plan_with_reason
 from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.surfaces.web import numbers
@@ -83,6 +84,8 @@ def environment() -> Environment:
         instant=short_instant,
         markdown=markdown,
         text=text_of,
+        action=action_in_words,
+        plan=plan_with_reason,
         typed=as_typed,
         words=words,
         count=count_of,
