@@ -985,6 +985,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("closed", "bold", when="closed"),
         Rows("closed", TRADES),
         Each("contradictions", "contradiction between plans: {reason}"),
+        Each("notes", str, most=FINDINGS_SHOWN),
         Line("reflection {reflection.came}: {reflection.reason}"),
     ),
     "OpenedTick": (*PROMPT, Line("decision id {decision_id}")),

@@ -61,6 +61,7 @@ from backsight.services.recall import (
     encode_recall,
     open_recall,
 )
+from backsight.services.recall_hashes import named_recall, remember_recall
 from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_from_queries
 from backsight.store import audit
 from backsight.store import decisions as stored_decisions
@@ -102,6 +103,8 @@ class Recall:
     message: str
     recall: str
     """The handle of this recall: pass it to explain_recall, or to the decision that is based on this recall."""
+    recall_hash: str
+    """A short name of this recall, which may be passed instead: known to this process, and to all once recorded."""
     mode: ModeChoice
     as_of: datetime
     seen_at: datetime | None
@@ -199,6 +202,7 @@ def recall_memories(
         searched = "episodic" in kinds or ("procedural" in kinds and one_mode is not None)
         if searched and not (answer.candidates or habits):
             hint = hint_where_trades_are(view, mode=one_mode, strategy_name=session.strategy_name, symbol=symbol)
+    handle = encode_recall(recall_query, now=ctx.now)
     others = {"belief": len(beliefs), "habit": len(habits), "plan": len(plans)}
     last = answer.memories[-1] if len(answer.memories) == limit and answer.candidates > limit else None
     return Recall(
@@ -216,7 +220,8 @@ def recall_memories(
         candidates=answer.candidates,
         joined=session.joined,
         message=f"{_message(scope, answer, session, others)} {hint}".strip() if not is_withheld else WITHHELD_RECALL,
-        recall=encode_recall(recall_query, now=ctx.now),
+        recall=handle,
+        recall_hash=remember_recall(ctx, handle, (*answer.nearest, *answer.warnings)),
         mode=recall_query.mode,
         as_of=recall_query.as_of,
         seen_at=recall_query.seen_at,
@@ -278,7 +283,7 @@ def explain_recall(
     """Explain why a memory ranked where it did in a recall, and what would have ranked it higher."""
     from backsight.core.recall.arrays.explain import explain
 
-    recall_query = decode_recall(recall, field="recall")
+    recall_query = decode_recall(named_recall(ctx, recall, field="recall"), field="recall")
     with ctx.reading() as connection:
         session = open_recall(ctx, connection, recall_query)
         memory_id = whole_episode_id(connection, ctx.owner, memory_id, field="memory_id")

@@ -89,6 +89,7 @@ class RecallSession:
             symbol=query.symbol,
             joined=self.joined,
             strategy_name=query.strategy_name,
+            direction=query.direction,
             deployment_id=query.deployment_id,
             mode=query.mode_filter,
             tags=query.tags,
