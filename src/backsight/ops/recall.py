@@ -27,6 +27,7 @@ from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound, Refused
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
+from backsight.core.memory.episodic import Episode
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.memory.prospective import Plan
@@ -59,6 +60,7 @@ from backsight.services.recall import (
     answer_recall,
     decode_recall,
     encode_recall,
+    inactions_of,
     open_recall,
 )
 from backsight.services.recall_hashes import named_recall, remember_recall
@@ -86,6 +88,8 @@ class Recall:
     """Losses in similar contexts."""
     memories: tuple[RecalledMemory, ...]
     """The episodes with the highest scores: their outcome counts, so winners rank higher."""
+    inactions: tuple[Episode, ...]
+    """What was deliberately not traded lately, newest first; of a series with one reason, the last, with its count."""
     next_cursor: str | None
     """The cursor of the next page of memories; None on the last page."""
     beliefs: tuple[BeliefView, ...]
@@ -128,7 +132,7 @@ def recall_memories(
         "semantic",
     ],
     limit: Annotated[Limit, "The maximum number of memories."] = 10,
-    direction: Annotated[Direction | None, "The direction you would trade."] = None,
+    direction: Annotated[Direction | None, "Only memories in this direction."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[Key | None, "Only memories of this deployment; else the only one."] = None,
     mode: Annotated[ModeChoice | None, "By default the deployment's, or the only one with trades."] = None,
@@ -190,6 +194,7 @@ def recall_memories(
             symbol=symbol, direction=direction, strategy_name=session.strategy_name, context=recall_query.context
         )
         answer = answer_recall(ctx, session, after=after) if "episodic" in kinds else EMPTY_ANSWER
+        inactions = inactions_of(session, scope.deployments) if "episodic" in kinds and cursor is None else ()
         one_mode = recall_query.mode_filter
         beliefs: tuple[BeliefView, ...] = ()
         if "semantic" in kinds and one_mode is not None:
@@ -200,16 +205,17 @@ def recall_memories(
         plans = _plans(view, target, about, session.mood)
         hint = ""
         searched = "episodic" in kinds or ("procedural" in kinds and one_mode is not None)
-        if searched and not (answer.candidates or habits):
+        if searched and not (answer.candidates or habits or inactions):
             hint = hint_where_trades_are(view, mode=one_mode, strategy_name=session.strategy_name, symbol=symbol)
     handle = encode_recall(recall_query, now=ctx.now)
-    others = {"belief": len(beliefs), "habit": len(habits), "plan": len(plans)}
+    others = {"inaction": len(inactions), "belief": len(beliefs), "habit": len(habits), "plan": len(plans)}
     last = answer.memories[-1] if len(answer.memories) == limit and answer.candidates > limit else None
     return Recall(
         base_rate=answer.base_rate,
         nearest=answer.nearest,
         warnings=answer.warnings,
         memories=answer.memories,
+        inactions=inactions,
         next_cursor=None
         if last is None
         else cursor_after([last.score, last.id], horizon, now=ctx.now, query=arguments),

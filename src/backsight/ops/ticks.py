@@ -85,7 +85,7 @@ from backsight.services.ledger import Tick, possible_rests, post
 from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
 from backsight.services.mood import mood_in
 from backsight.services.outlook import recommended_share
-from backsight.services.paging import cursor_after, instant_of, read_cursor
+from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
 from backsight.services.recall import are_kept, repeat_recalls
@@ -844,9 +844,9 @@ def _different_evidence(at_tick: View, repeated: RepeatedTick) -> Iterator[str]:
         yield "recalls"
 
 
-def _instant_and_sequence(at: int, sequence: int) -> tuple[datetime, int]:
+def _instant_and_sequence(at: datetime, sequence: int) -> tuple[datetime, int]:
     """The position of a decision in the list of decisions."""
-    return instant_of(at), int(sequence)
+    return at, int(sequence)
 
 
 def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:

@@ -58,8 +58,8 @@ class NamedRecalls:
             return ()
         names = ", ".join(self.unknown)
         return (
-            f"Recorded without the recall {names}, whose memories are not known: another server answered it, or this one "
-            'before it was restarted. The `recall` of an answer with detail="full" is known everywhere.',
+            f"Recorded without the recall {names}, whose memories are not known: another server answered it, or this "
+            'one before it was restarted. The `recall` of an answer with detail="full" is known everywhere.',
         )
 
 
