@@ -20,9 +20,9 @@ SAME_IN = 3
 CUT_NOTE_TOKENS = 60
 NEXT_CURSOR = "next_cursor"
 REMEDY = 'pass detail="full" for all, or a smaller limit and then its cursor'
-QUOTE_TOKENS = (24, 16, 10, 6)
+QUOTE_TOKENS = (24, 16, 13, 10, 8, 6, 4)
 """To how many tokens the quotes of a table are cut, step by step, before a row of the answer is."""
-SEPARATOR_TOKENS = 2
+SEPARATOR_TOKENS = 1
 """Tokens that set a row or a line apart from the next one."""
 
 Value = str | int | float | bool | None
@@ -106,11 +106,15 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         shared, table = self._slim()
-        if shared:
-            yield "all rows: " + ", ".join(f"{column.heading} {cell.text}" for column, cell in shared.items())
-        yield " | ".join(column.heading for column in table.columns)
+        yield from table._heading(shared)
         for row in table.rows:
             yield _row_text(row)
+
+    def _heading(self, shared: Mapping[Column, BriefCell]) -> Iterator[str]:
+        """The lines above the rows."""
+        if shared:
+            yield "all rows: " + ", ".join(f"{column.heading} {cell.text}" for column, cell in shared.items())
+        yield " | ".join(column.heading for column in self.columns)
 
     def add_to(self, content: dict[str, Any]) -> None:
         shared, table = self._slim()
@@ -124,9 +128,9 @@ class Table:
 
     def costs(self) -> Iterator[int]:
         shared, table = self._slim()
-        heads = [f"{column.heading} {cell.text}" for column, cell in shared.items()]
-        heads += [f"{column.heading} {column.key}" for column in table.columns]
-        above = sum(estimate(head) + 2 for head in heads) + estimate(self.name) + 12
+        keys = {"all": {column.key: cell.value for column, cell in shared.items()}}
+        keys |= {"columns": [column.key for column in table.columns], "rows": []}
+        above = _tokens("\n".join(table._heading(shared)), {self.name: keys})
         for row in table.rows:
             yield above + _tokens(_row_text(row), [cell.value for cell in row])
             above = 0
@@ -239,7 +243,7 @@ class Reference:
         content[self.key] = self.value
 
     def costs(self) -> Iterator[int]:
-        yield estimate(f"{self.label}={self.value}") + estimate(self.key) + 4
+        yield _tokens(f"{self.label}={self.value}", {self.key: self.value})
 
 
 Part = Sentence | Table | ValueList | Text | FileText | Reference
