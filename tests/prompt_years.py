@@ -134,7 +134,10 @@ def _trade(
 def _make_plans(memory: Memory, deployment: str) -> None:
     plans: tuple[tuple[dict[str, object], dict[str, object]], ...] = (
         ({"symbol": "XAUUSD", "weekday": 4}, {"type": "skip_trade"}),
-        ({"field": "consecutive_losses", "op": ">=", "value": 3}, {"type": "adjust_param", "parameter": "size", "magnitude": 0.5}),
+        (
+            {"field": "consecutive_losses", "op": ">=", "value": 3},
+            {"type": "adjust_param", "parameter": "size", "magnitude": 0.5},
+        ),
         ({"regime": "ranging", "symbol": "BTC/USDT"}, {"type": "alert"}),
     )
     for condition, action in plans:

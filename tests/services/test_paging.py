@@ -1,12 +1,16 @@
 """Pages of a list, and the cursors between them."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from backsight.core.errors import Invalid
+from backsight.core.instants import Horizon
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory
+from backsight.services.paging import cursor_after, instant_and_id, read_cursor
 from backsight.testing import T0, FakeClock, a_trade_call
 
 
@@ -49,3 +53,39 @@ def test_a_cursor_belongs_to_its_query(memory: Memory) -> None:
     with pytest.raises(Invalid, match="cursor: belongs to another query"):
         memory.list_trades(limit=1, cursor=cursor, symbol="XAUUSD")
     assert len(memory.list_trades(limit=2, cursor=cursor).trades) == 2
+
+
+@given(
+    at=st.datetimes(min_value=datetime(1900, 1, 1)).map(lambda at: at.replace(tzinfo=UTC)),
+    later=st.timedeltas(-timedelta(days=900), timedelta(days=900)),
+    number=st.integers(-(2**70), 2**70),
+    score=st.floats(allow_nan=False),
+    text=st.text(max_size=20),
+)
+def test_a_cursor_is_read_as_it_was_written(
+    at: datetime, later: timedelta, number: int, score: float, text: str
+) -> None:
+    try:
+        horizon = Horizon(as_of=at, seen_at=at + later)
+    except (Invalid, OverflowError):
+        assume(False)
+    cursor = cursor_after([at, number, score, text], horizon, now=T0, query={"symbol": "X"})
+    position, read = read_cursor(cursor, lambda *values: values, query={"symbol": "X"})
+    assert (position, read) == ((at, number, score, text), horizon)
+
+
+@given(cursor=st.one_of(st.text(max_size=40), st.integers(0, 10**60).map(str)))
+def test_what_is_no_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(Invalid, match="cursor"):
+        read_cursor(cursor, instant_and_id, query={"symbol": "X"})
+
+
+def test_a_cursor_is_short_and_its_id_sorts_between_the_last_row_and_the_next() -> None:
+    last = "d03fc966-3053-5618-81c1-4227ce139778"
+    now = T0 + timedelta(seconds=1, microseconds=123_457)
+    cursor = cursor_after([T0, last], Horizon(as_of=now), now=now, query={})
+    assert len(cursor) <= 60
+    (_, ascending), _ = read_cursor(cursor, instant_and_id, query={})
+    (_, descending), _ = read_cursor(cursor, instant_and_id, query={}, ids_descend=True)
+    assert last < ascending < "d03fc966-3054-5618-81c1-4227ce139778"
+    assert "d03fc966-3052-5618-81c1-4227ce139778" < descending < last

@@ -16,6 +16,7 @@ from backsight.answers.brief import (
     Column,
     FileText,
     Part,
+    Quote,
     Reference,
     Sentence,
     Table,
@@ -41,6 +42,19 @@ REPLAYED = "Already known: nothing was changed."
 
 _ONE_FIELD = re.compile(r"\{([\w.]*)(?::([^{}]*))?\}")
 _DECIMALS = re.compile(r"\.(\d+)([f%])")
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A cell with a text that somebody wrote, in quotes."""
+
+    text: Template
+    tokens: int
+    whole: str = ""
+    """The attribute of an item that is true if all of its text is shown, up to `CELL_TOKENS`, even without room."""
+
+
+CellTemplate = Template | Quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +103,7 @@ class Rows:
 
     path: str | Callable[[Any], tuple[Any, ...]]
     """The path of the list, or a function that makes it from the answer."""
-    columns: Mapping[str, Template]
+    columns: Mapping[str, CellTemplate]
     name: str = ""
     """The name of the table; by default the last name of the path."""
     for_models: bool = False
@@ -119,7 +133,7 @@ class Values:
     """
 
     path: str
-    labels: Mapping[str, Template]
+    labels: Mapping[str, CellTemplate]
     unless: str = ""
 
     @property
@@ -195,10 +209,12 @@ class Handle:
     path: str
     label: str
     when: str = ""
+    name: str = ""
+    """The name of the value; by default the last name of the path."""
 
     @property
     def key(self) -> str:
-        return _last(self.path)
+        return self.name or _last(self.path)
 
     def parts(self, answer: Any) -> Iterator[Part]:
         value = value_at(answer, self.path)
@@ -287,7 +303,7 @@ def _sentences(text: str, style: str, name: str = "") -> Iterator[Sentence]:
         yield Sentence(shorten(text, most=LINE_WIDTH, tokens=LINE_TOKENS), style, name)
 
 
-def _table(name: str, items: tuple[Any, ...], templates: Mapping[str, Template], *, listed: bool = True) -> Table:
+def _table(name: str, items: tuple[Any, ...], templates: Mapping[str, CellTemplate], *, listed: bool = True) -> Table:
     rows = [tuple(_cell(template, item) for template in templates.values()) for item in items]
     used = [index for index in range(len(templates)) if any(row[index].text for row in rows)]
     columns = [_column(heading, template) for heading, template in templates.items()]
@@ -295,7 +311,7 @@ def _table(name: str, items: tuple[Any, ...], templates: Mapping[str, Template],
     return Table(name, tuple(columns[index] for index in used), cells, listed)
 
 
-def _column(heading: str, template: Template) -> Column:
+def _column(heading: str, template: CellTemplate) -> Column:
     """A column; in JSON its key is the attribute that it shows, else its heading.
 
     >>> _column(">net", "{trade.pnl:+,.2f}")
@@ -307,13 +323,17 @@ def _column(heading: str, template: Template) -> Column:
     return Column(label, key, right=">" in heading[:2], optional=heading.startswith("~"))
 
 
-def _known_cells(labels: Mapping[str, Template], item: Any) -> dict[str, BriefCell]:
+def _known_cells(labels: Mapping[str, CellTemplate], item: Any) -> dict[str, BriefCell]:
     cells = {label.removeprefix(">"): _cell(template, item) for label, template in labels.items()}
     return {label: cell for label, cell in cells.items() if cell.text}
 
 
-def _cell(template: Template, item: Any) -> BriefCell:
+def _cell(template: CellTemplate, item: Any) -> BriefCell:
     """The text of a template, and its value: a number if the template shows one number, else the text."""
+    if isinstance(template, Quoted):
+        is_whole = bool(template.whole) and bool(value_at(item, template.whole))
+        tokens = max(CELL_TOKENS, template.tokens) if is_whole else template.tokens
+        return Quote(fill(template.text, item), tokens, is_whole).cell(tokens)
     text = shorten(fill(template, item), most=CELL_WIDTH, tokens=CELL_TOKENS)
     field = _ONE_FIELD.fullmatch(template) if isinstance(template, str) else None
     value = value_at(item, field[1]) if field and field[1] else None

@@ -13,16 +13,39 @@ from typing import Any
 
 from backsight.answers.values import label_of
 from backsight.core.text.tokens import estimate
+from backsight.core.text.untrusted_text import clause, escaped
 
 SAME_IN = 3
 """In a table of at least so many rows, a column with one value only is stated once, above the table."""
 CUT_NOTE_TOKENS = 60
 NEXT_CURSOR = "next_cursor"
 REMEDY = 'pass detail="full" for all, or a smaller limit and then its cursor'
-SEPARATOR_TOKENS = 2
+QUOTE_TOKENS = (24, 16, 13, 10, 8, 6, 4)
+"""To how many tokens the quotes of a table are cut, step by step, before a row of the answer is."""
+SEPARATOR_TOKENS = 1
 """Tokens that set a row or a line apart from the next one."""
 
 Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A text that somebody wrote, as data in a cell."""
+
+    text: str
+    tokens: int
+    """The most tokens of it that are shown."""
+    is_whole: bool = False
+    """Whether it is not cut further where there is no room."""
+
+    def cell(self, most: int) -> "BriefCell":
+        r"""A cell with so many tokens of the text, in quotes; in JSON, the text is a string already.
+
+        >>> Quote('stop "moved"\nto 5', 20).cell(20).text, Quote("too late, and in doubt about it", 20).cell(5).value
+        ('"stop \\"moved\\" to 5"', 'too late…')
+        """
+        text = clause(self.text, self.tokens if self.is_whole else min(most, self.tokens))
+        return BriefCell(f'"{escaped(text)}"' if text else "", text or None, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +54,8 @@ class BriefCell:
 
     text: str
     value: Value
+    quote: Quote | None = field(default=None, compare=False)
+    """What the cell quotes, if somebody wrote its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +106,15 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         shared, table = self._slim()
-        if shared:
-            yield "all rows: " + ", ".join(f"{column.heading} {cell.text}" for column, cell in shared.items())
-        yield " | ".join(column.heading for column in table.columns)
+        yield from table._heading(shared)
         for row in table.rows:
             yield _row_text(row)
+
+    def _heading(self, shared: Mapping[Column, BriefCell]) -> Iterator[str]:
+        """The lines above the rows."""
+        if shared:
+            yield "all rows: " + ", ".join(f"{column.heading} {cell.text}" for column, cell in shared.items())
+        yield " | ".join(column.heading for column in self.columns)
 
     def add_to(self, content: dict[str, Any]) -> None:
         shared, table = self._slim()
@@ -99,15 +128,23 @@ class Table:
 
     def costs(self) -> Iterator[int]:
         shared, table = self._slim()
-        heads = [f"{column.heading} {cell.text}" for column, cell in shared.items()]
-        heads += [f"{column.heading} {column.key}" for column in table.columns]
-        above = sum(estimate(head) + 2 for head in heads) + estimate(self.name) + 12
+        keys = {"all": {column.key: cell.value for column, cell in shared.items()}}
+        keys |= {"columns": [column.key for column in table.columns], "rows": []}
+        above = _tokens("\n".join(table._heading(shared)), {self.name: keys})
         for row in table.rows:
             yield above + _tokens(_row_text(row), [cell.value for cell in row])
             above = 0
 
     def first(self, count: int) -> "Table":
         return replace(self, rows=self.rows[:count])
+
+    def with_quotes_of(self, tokens: int) -> "Table":
+        """The table with its quotes cut to a number of tokens, except those that stay whole."""
+
+        def cut(cell: BriefCell) -> BriefCell:
+            return cell if cell.quote is None else cell.quote.cell(tokens)
+
+        return replace(self, rows=tuple(tuple(map(cut, row)) for row in self.rows))
 
     def _slim(self) -> tuple[dict[Column, BriefCell], "Table"]:
         """The columns with one value only, and the table without them and without optional columns."""
@@ -206,7 +243,7 @@ class Reference:
         content[self.key] = self.value
 
     def costs(self) -> Iterator[int]:
-        yield estimate(f"{self.label}={self.value}") + estimate(self.key) + 4
+        yield _tokens(f"{self.label}={self.value}", {self.key: self.value})
 
 
 Part = Sentence | Table | ValueList | Text | FileText | Reference
@@ -232,10 +269,24 @@ class Brief:
     def within(self, tokens: int, *, remedy: str = REMEDY) -> "Brief":
         """The beginning of the brief that takes at most this many tokens, as text and as JSON; a cut is stated.
 
-        The remedy says how a caller gets the rest.
+        Quotes give way before rows do. The remedy says how a caller gets the rest.
         """
-        if _fitting(chain.from_iterable(part.costs() for part in self.parts), tokens) is None:
+        if self._fits(tokens):
             return self
+        for most in QUOTE_TOKENS:
+            shorter = self._with_quotes_of(most)
+            if shorter._fits(tokens):
+                return shorter
+        return shorter._cut(tokens, remedy)
+
+    def _fits(self, tokens: int) -> bool:
+        return _fitting(chain.from_iterable(part.costs() for part in self.parts), tokens) is None
+
+    def _with_quotes_of(self, tokens: int) -> "Brief":
+        return Brief(tuple(part.with_quotes_of(tokens) if isinstance(part, Table) else part for part in self.parts))
+
+    def _cut(self, tokens: int, remedy: str) -> "Brief":
+        """The beginning of the brief with as many rows and lines as fit, and a note of what was cut."""
         references = [part for part in self.parts if isinstance(part, Reference)]
         left = tokens - CUT_NOTE_TOKENS - sum(sum(part.costs()) for part in references)
         parts: list[Part] = []

@@ -17,6 +17,7 @@ from backsight.answers.blocks import (
     Excerpts,
     Handle,
     Line,
+    Quoted,
     Rows,
     Values,
     default_parts,
@@ -29,13 +30,23 @@ from backsight.core.memory.drift_report import amount_of
 from backsight.core.memory.plan_words import action_in_words, end_in_words, plan_with_reason
 from backsight.core.numbers import half_width, with_margin
 from backsight.core.text.counts import count_of
-from backsight.core.text.untrusted_text import shorten
+from backsight.core.text.tokens import estimate
+from backsight.core.text.untrusted_text import clause, flat
 
 LINE_WIDTH = 140
 GROUPS_SHOWN = 12
 """Groups of trades that a brief answer shows, the clearest first."""
 SNIPPET_LINES = 6
-REASON_WIDTH = 24
+REASON_TOKENS = 8
+"""Tokens of the reason of an exit in a row."""
+CLAUSE_TOKENS = 24
+"""Tokens of what an agent wrote about a trade, in a row."""
+PASSAGE_TOKENS = 300
+"""Tokens of each text of one trade that is read on its own."""
+WORDS_TOKENS = 60
+"""Tokens of all that an agent wrote about one of the most relevant memories."""
+WHOLE_MEMORIES = 3
+"""The most relevant memories, whose words a recall does not cut to a clause."""
 FINDINGS_SHOWN = 10
 HISTORY_SHOWN = 20
 """Points of a series that a brief answer shows, the last ones."""
@@ -153,8 +164,9 @@ TRADES = {
     "open": lambda trade: "" if trade.closed_at else fill("{open_size:.6g} at {entry_price:price}", trade),
     **columns("~>entry: {entry_price:price} | ~>exit: {exit_price:price}"),
     **columns(">net: {pnl:+.2f} | >outcome"),
-    "why closed": lambda trade: shorten(trade.exit_reason or "", most=REASON_WIDTH),
+    "why closed": Quoted("{exit_reason}", REASON_TOKENS),
     **columns("id: {id:id}"),
+    "words": Quoted(lambda trade: trade.reflection or _setup(trade.entry.reason, trade.market_context), CLAUSE_TOKENS),
 }
 TRADES_OF_SYMBOL = {
     name: template
@@ -216,6 +228,14 @@ MEMORIES = {
     "~>Period": lambda row: "" if row.memory.factors.Period == 1.0 else f"{row.memory.factors.Period:.2f}",
     **columns("ended: {memory.episode.ended_at:%Y-%m-%d}"),
     "id": lambda row: short_id(row.memory.episode.trade_id or row.memory.id),
+    "setup": Quoted("{words.setup}", CLAUSE_TOKENS, whole="is_whole"),
+    "why closed": Quoted("{words.exit}", REASON_TOKENS, whole="is_whole"),
+    "reflection": Quoted("{words.reflection}", CLAUSE_TOKENS, whole="is_whole"),
+}
+INACTIONS = {
+    **columns("not traded: {ended_at:%Y-%m-%d} | side: {direction} | >times: {count} | id: {id:id}"),
+    "why not": Quoted("{reason}", CLAUSE_TOKENS),
+    "market": Quoted("{market_context}", CLAUSE_TOKENS),
 }
 GROUPS = {
     "group": lambda group: group.label + (" (share of the best price kept)" if group.measure == "captured" else ""),
@@ -319,11 +339,45 @@ LEARNED: tuple[Block, ...] = (
 )
 
 
+def _setup(entry_reason: str | None, market_context: str | None) -> str:
+    """Why a trade was opened, and the market then, in the words of the agent."""
+    return "; ".join(filter(None, (entry_reason, market_context)))
+
+
+class MemoryWords(NamedTuple):
+    """What an agent wrote about a trade or a call."""
+
+    setup: str
+    exit: str
+    reflection: str
+
+    @classmethod
+    def of(cls, memory: Any) -> "MemoryWords":
+        episode = memory.episode
+        setup = _setup(memory.entry_reason or episode.reason, episode.market_context)
+        return cls(setup, memory.exit_reason or "", episode.reflection or "")
+
+    def within(self, tokens: int) -> "MemoryWords":
+        """The words within a number of tokens: short texts whole, and the rest shared by the long ones.
+
+        >>> MemoryWords("a b c d e f g h", "stop", "i j").within(8)
+        MemoryWords(setup='a b c…', exit='stop', reflection='i j')
+        """
+        texts = list(self)
+        for number, index in enumerate(sorted(range(len(texts)), key=lambda index: estimate(flat(texts[index])))):
+            texts[index] = clause(texts[index], tokens // (len(texts) - number))
+            tokens -= estimate(texts[index])
+        return MemoryWords(*texts)
+
+
 class ListedMemory(NamedTuple):
     """A recalled memory with the names of the lists that contain it."""
 
     memory: Any
     listed: str
+    words: MemoryWords
+    is_whole: bool
+    """Whether its words are shown whole, as far as there is room for them."""
 
 
 def _recalled(recall: Any) -> tuple[ListedMemory, ...]:
@@ -333,7 +387,10 @@ def _recalled(recall: Any) -> tuple[ListedMemory, ...]:
     names = {
         key: [name for name, each in lists.items() if any(key == memory.id for memory in each)] for key in memories
     }
-    return tuple(ListedMemory(memory, "+".join(names[key])) for key, memory in memories.items())
+    return tuple(
+        ListedMemory(memory, "+".join(names[key]), MemoryWords.of(memory).within(WORDS_TOKENS), number < WHOLE_MEMORIES)
+        for number, (key, memory) in enumerate(memories.items())
+    )
 
 
 class WithUnit(NamedTuple):
@@ -667,10 +724,33 @@ TRADE_VALUES = {
     "best and worst": lambda trade: (
         fill("{mfe:+.2f} ({mfe_r:+.2f}R), {mae:+.2f} ({mae_r:+.2f}R)", trade) or fill("{mfe:+.2f}, {mae:+.2f}", trade)
     ),
-    **columns("exit reason: {exit_reason} | entry reason: {entry.reason} | regime: {context.regime}"),
-    **columns("session: {context.session} | confidence: {confidence:.2f} | market: {market_context}"),
-    **columns("reflection | tags | id: {id:id}"),
+    **columns("regime: {context.regime} | session: {context.session} | confidence: {confidence:.2f} | tags"),
+    **columns("id: {id:id}"),
+    "entry reason": Quoted("{entry.reason}", PASSAGE_TOKENS),
+    "market": Quoted("{market_context}", PASSAGE_TOKENS),
+    "exit reason": Quoted("{exit_reason}", PASSAGE_TOKENS),
+    "reflection": Quoted("{reflection}", PASSAGE_TOKENS),
 }
+EPISODE_VALUES = {
+    **columns("strategy: {strategy_name} | mode | price: {entry_price:price} | outcome | not judged: {not_judged}"),
+    **columns("regime: {context.regime} | session: {context.session} | confidence: {confidence:.2f} | tags"),
+    **columns("citations | id: {id:id}"),
+    "reason": Quoted("{reason}", PASSAGE_TOKENS),
+    "market": Quoted("{market_context}", PASSAGE_TOKENS),
+}
+
+
+def _read_sentence(answer: Any) -> str:
+    """A trade, a call or an inaction in one line."""
+    if answer.trade is not None:
+        return _trade_sentence(answer)
+    episode = answer.episode
+    side = "" if episode.direction is None else f" {episode.direction}"
+    if episode.kind == "inaction":
+        often = "" if episode.count == 1 else f", {episode.count} times in a row for this reason, the last"
+        return f"Deliberately not traded: {episode.symbol}{side}{often} at {text_of(episode.ended_at)}."
+    judged = "judged" if episode.due_at is None else "to be judged"
+    return f"Call of {text_of(episode.opened_at)}: {episode.symbol}{side}, {judged} at {text_of(episode.ended_at)}."
 
 
 KEY_COLUMNS = columns("name | audience | scope | status | expires: {expires_at} | actor | id: {id:id}")
@@ -848,8 +928,9 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     ),
     "TradePage": (Line("{message}"), *_trade_rows(lambda answer: answer.trades, "trades", most=15), MORE),
     "TradeRead": (
-        Line(_trade_sentence),
+        Line(_read_sentence),
         Values("trade", TRADE_VALUES),
+        Values("episode", EPISODE_VALUES, unless="trade"),
         Values("mark", {"last mark": "{position.mark:price} at {at}", "stop now": "{position.stop_price:price}"}),
         Values("so_far", RESULT_SO_FAR),
     ),
@@ -983,6 +1064,7 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Line("closed", "bold", when="closed"),
         Rows("closed", TRADES),
         Each("contradictions", "contradiction between plans: {reason}"),
+        Each("notes", str, most=FINDINGS_SHOWN),
         Line("reflection {reflection.came}: {reflection.reason}"),
     ),
     "OpenedTick": (*PROMPT, Line("decision id {decision_id}")),
@@ -1019,7 +1101,8 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
             "{mood.consecutive_losses:count loss} in a row, drawdown {mood.drawdown:.1%}"
         ),
         Rows(_recalled, MEMORIES, name="memories"),
-        Handle("recall", "recall", when="candidates"),
+        Rows("inactions", INACTIONS),
+        Handle("recall_hash", "recall", when="candidates", name="recall"),
         MORE,
     ),
     "RecallExplained": (

@@ -1,12 +1,12 @@
 """Values as text: times, numbers, prices, ids and outcomes, and templates that take them from an answer."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from string import Formatter
 from typing import Any
 
+from backsight.core.ids import ID, SHORT_ID
 from backsight.core.instants import nearest_minute
 from backsight.core.memory.conditions import AllOf, AnyOf, FieldComparison, Not
 from backsight.core.memory.plan_words import condition_in_words
@@ -15,9 +15,6 @@ from backsight.core.numbers import half_width, with_margin
 from backsight.core.text.counts import count_of
 from backsight.core.trades.trade import Outcome
 
-SHORT_ID = 8
-"""Characters of an id that are shown; every operation accepts an id by a prefix of this length."""
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 HIDDEN = ("owner_id", "recorded_at", "request_digest", "message")
 """Fields that are shown in no table and in no list of values; the message is the first sentence."""
 
@@ -153,9 +150,9 @@ def short_id(identifier: str) -> str:
     """The beginning of an id; other text as it is.
 
     >>> short_id("2bc9c40c-7e35-5802-bc64-c5c81cabeb8f"), short_id("rules.md")
-    ('2bc9c40c', 'rules.md')
+    ('2bc9c4', 'rules.md')
     """
-    return identifier[:SHORT_ID] if UUID.fullmatch(identifier) else identifier
+    return identifier[:SHORT_ID] if ID.fullmatch(identifier) else identifier
 
 
 def label_of(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
@@ -14,6 +15,10 @@ from backsight.core.instants import format_instant
 
 NAMESPACE = UUID("b5a3c1f0-5e0b-5c1d-9a53-626163736967")
 _NAMESPACE_BYTES = NAMESPACE.bytes
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""The ids that are derived from content."""
+SHORT_ID = 6
+"""Characters of an id that answers show; every operation accepts an id by a beginning of this length."""
 
 
 def canonical_json(value: object) -> str:

@@ -240,7 +240,7 @@ def list_runs(
     query_arguments = ctx.arguments(without=("cursor", "limit"))
     horizon, before = ctx.horizon(as_of, seen_at), None
     if cursor is not None:
-        before, horizon = read_cursor(cursor, instant_and_id, query=query_arguments)
+        before, horizon = read_cursor(cursor, instant_and_id, query=query_arguments, ids_descend=True)
     with ctx.reading() as connection:
         view = View(connection, ctx.owner, horizon)
         target = None if deployment is None else deployment_at(view, deployment)

@@ -44,6 +44,7 @@ from backsight.services.decision_review import NOTHING_TO_REVIEW, review_decisio
 from backsight.services.deployments import chosen_deployment, deployment_named
 from backsight.services.id_prefixes import whole_episode_id
 from backsight.services.recall import repeat_recalls
+from backsight.services.recall_hashes import named_recalls
 from backsight.services.trade_reports import decision_deployment
 from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_from_queries
 from backsight.store import memories as stored
@@ -107,7 +108,8 @@ def record_decision(
     """
     stated_context = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
-        recall_results = repeat_recalls(ctx, connection, recalls, at=ctx.now, field="recalls")
+        known_recalls = named_recalls(ctx, recalls, connection=connection)
+        recall_results = repeat_recalls(ctx, connection, known_recalls.handles, at=ctx.now, field="recalls")
     with ctx.writing() as transaction:
         due_at = _due_at(ctx.now, horizon_hours)
         named = None if idempotency_key is None else derive_id("call", ctx.owner, idempotency_key)
@@ -152,7 +154,8 @@ def record_decision(
         ids = [whole_episode_id(connection, ctx.owner, key, field="recalled") for key in recalled]
         store_recalls(transaction, ctx.owner, call_id, recall_results, ids, known_at=ctx.now, recorded_at=ctx.now)
     judged = f"Judged at {format_instant(due_at)}." if doubt is None else doubt
-    return RecordedDecision(episode=call, replayed=False, message=judged + note)
+    message = " ".join([judged + note, *known_recalls.notes])
+    return RecordedDecision(episode=call, replayed=False, message=message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from backsight.arguments import (
 from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound, Refused
 from backsight.core.memory.affective import Mood
+from backsight.core.memory.episodic import Episode
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.memory.prospective import Plan
@@ -59,8 +60,10 @@ from backsight.services.recall import (
     answer_recall,
     decode_recall,
     encode_recall,
+    inactions_of,
     open_recall,
 )
+from backsight.services.recall_hashes import named_recall, remember_recall
 from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_from_queries
 from backsight.store import audit
 from backsight.store import decisions as stored_decisions
@@ -85,6 +88,8 @@ class Recall:
     """Losses in similar contexts."""
     memories: tuple[RecalledMemory, ...]
     """The episodes with the highest scores: their outcome counts, so winners rank higher."""
+    inactions: tuple[Episode, ...]
+    """What was deliberately not traded lately, newest first; of a series with one reason, the last, with its count."""
     next_cursor: str | None
     """The cursor of the next page of memories; None on the last page."""
     beliefs: tuple[BeliefView, ...]
@@ -102,6 +107,8 @@ class Recall:
     message: str
     recall: str
     """The handle of this recall: pass it to explain_recall, or to the decision that is based on this recall."""
+    recall_hash: str
+    """A short name of this recall, which may be passed instead: known to this process, and to all once recorded."""
     mode: ModeChoice
     as_of: datetime
     seen_at: datetime | None
@@ -125,7 +132,7 @@ def recall_memories(
         "semantic",
     ],
     limit: Annotated[Limit, "The maximum number of memories."] = 10,
-    direction: Annotated[Direction | None, "The direction you would trade."] = None,
+    direction: Annotated[Direction | None, "Only memories in this direction."] = None,
     context: Annotated[ContextArgument | None, "The context now."] = None,
     deployment: Annotated[Key | None, "Only memories of this deployment; else the only one."] = None,
     mode: Annotated[ModeChoice | None, "By default the deployment's, or the only one with trades."] = None,
@@ -187,6 +194,7 @@ def recall_memories(
             symbol=symbol, direction=direction, strategy_name=session.strategy_name, context=recall_query.context
         )
         answer = answer_recall(ctx, session, after=after) if "episodic" in kinds else EMPTY_ANSWER
+        inactions = inactions_of(session, scope.deployments) if "episodic" in kinds and cursor is None else ()
         one_mode = recall_query.mode_filter
         beliefs: tuple[BeliefView, ...] = ()
         if "semantic" in kinds and one_mode is not None:
@@ -197,15 +205,17 @@ def recall_memories(
         plans = _plans(view, target, about, session.mood)
         hint = ""
         searched = "episodic" in kinds or ("procedural" in kinds and one_mode is not None)
-        if searched and not (answer.candidates or habits):
+        if searched and not (answer.candidates or habits or inactions):
             hint = hint_where_trades_are(view, mode=one_mode, strategy_name=session.strategy_name, symbol=symbol)
-    others = {"belief": len(beliefs), "habit": len(habits), "plan": len(plans)}
+    handle = encode_recall(recall_query, now=ctx.now)
+    others = {"inaction": len(inactions), "belief": len(beliefs), "habit": len(habits), "plan": len(plans)}
     last = answer.memories[-1] if len(answer.memories) == limit and answer.candidates > limit else None
     return Recall(
         base_rate=answer.base_rate,
         nearest=answer.nearest,
         warnings=answer.warnings,
         memories=answer.memories,
+        inactions=inactions,
         next_cursor=None
         if last is None
         else cursor_after([last.score, last.id], horizon, now=ctx.now, query=arguments),
@@ -216,7 +226,8 @@ def recall_memories(
         candidates=answer.candidates,
         joined=session.joined,
         message=f"{_message(scope, answer, session, others)} {hint}".strip() if not is_withheld else WITHHELD_RECALL,
-        recall=encode_recall(recall_query, now=ctx.now),
+        recall=handle,
+        recall_hash=remember_recall(ctx, handle, (*answer.nearest, *answer.warnings)),
         mode=recall_query.mode,
         as_of=recall_query.as_of,
         seen_at=recall_query.seen_at,
@@ -278,7 +289,7 @@ def explain_recall(
     """Explain why a memory ranked where it did in a recall, and what would have ranked it higher."""
     from backsight.core.recall.arrays.explain import explain
 
-    recall_query = decode_recall(recall, field="recall")
+    recall_query = decode_recall(named_recall(ctx, recall, field="recall"), field="recall")
     with ctx.reading() as connection:
         session = open_recall(ctx, connection, recall_query)
         memory_id = whole_episode_id(connection, ctx.owner, memory_id, field="memory_id")

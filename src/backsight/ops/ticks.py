@@ -85,11 +85,12 @@ from backsight.services.ledger import Tick, possible_rests, post
 from backsight.services.market import add_bars, context_at, new_bars, recent_bars, sorted_bars
 from backsight.services.mood import mood_in
 from backsight.services.outlook import recommended_share
-from backsight.services.paging import cursor_after, instant_of, read_cursor
+from backsight.services.paging import cursor_after, read_cursor
 from backsight.services.plan_checks import check_plans_at_tick
 from backsight.services.present_state import PresentState, recorded_state, state_at_tick
 from backsight.services.prompt_assembly import PromptRequest, assemble_prompt, recent_state
 from backsight.services.recall import are_kept, repeat_recalls
+from backsight.services.recall_hashes import named_recalls
 from backsight.services.reflection import ReflectionResult, reflect_if_due
 from backsight.services.void import void
 from backsight.store import decisions as stored
@@ -126,7 +127,7 @@ class ClosedTick:
     reflection: ReflectionResult | None
     """The result of the reflection that was due after the tick; None if none was due."""
     notes: tuple[str, ...]
-    """What was assumed, in sentences: exits at a price that the broker did not give."""
+    """What was assumed or is not known, in sentences: exits at a price that the broker did not give, recalls."""
     replayed: bool
     """Whether the tick was closed before: nothing was changed, the trades are as they were recorded, and what was
     learned then, the plans and the reflection are not repeated."""
@@ -407,14 +408,15 @@ def close_tick(
     check_symbols(bars)
     closed_bars = sorted_bars(bars, until=at)
     segments = None if shown is None else tuple(shown)
+    named = named_recalls(ctx, recalls)
     entries = any(entry_direction(each.order, before) is not None for each in proposed)
-    if not (are_kept(ctx, recalls) and (not entries or ctx.database.images.has(ctx.owner))):
+    if not (are_kept(ctx, named.handles) and (not entries or ctx.database.images.has(ctx.owner))):
         with ctx.reading() as connection:  # other commands need not wait for what takes long the first time
-            repeat_recalls(ctx, connection, recalls, at=at, field="recalls")
+            repeat_recalls(ctx, connection, named.handles, at=at, field="recalls")
             _with_shares(ctx, connection, deployment, proposed, before, closed_bars, at=at, sequence=sequence)
     with ctx.writing() as transaction:
         connection = transaction.connection
-        repeated_recalls = repeat_recalls(ctx, connection, recalls, at=at, field="recalls")
+        repeated_recalls = repeat_recalls(ctx, connection, named.handles, at=at, field="recalls")
         target = deployment_named(connection, ctx.owner, deployment)
         decided = _with_shares(ctx, connection, deployment, proposed, before, closed_bars, at=at, sequence=sequence)
         account = account_of(connection, target)
@@ -449,6 +451,7 @@ def close_tick(
                 decision=decision_of(report, target, last, recorded_at=ctx.now),
                 bars=closed_bars,
                 recalls=[result.asked for result in repeated_recalls],
+                are_all_recalls=named.handles == tuple(dict.fromkeys(recalls)),
             )
             return _replayed(ctx, connection, account, last, repeated)
         _check_newer(before, last)
@@ -476,7 +479,10 @@ def close_tick(
         plans=tuple(dict.fromkeys(plan.id for check in plan_checks for plan in check.applying)),
         contradictions=tuple(dict.fromkeys(pair for check in plan_checks for pair in check.contradictions)),
         reflection=reflection,
-        notes=_notes(posted.incomplete, posted.uncounted, posted.closed, posted.rests, posted.decision, account),
+        notes=(
+            *named.notes,
+            *_notes(posted.incomplete, posted.uncounted, posted.closed, posted.rests, posted.decision, account),
+        ),
         replayed=False,
     )
 
@@ -742,6 +748,8 @@ class RepeatedTick:
     decision: Decision
     bars: Sequence[Sequence[Bar]]
     recalls: Sequence[RecallQuery]
+    are_all_recalls: bool
+    """False if some were named by their hash: others of them may have been known when the tick was recorded."""
 
 
 def _replayed(
@@ -843,13 +851,14 @@ def _different_evidence(at_tick: View, repeated: RepeatedTick) -> Iterator[str]:
     if any(new_bars(at_tick.connection, at_tick.owner, series) for series in repeated.bars):
         yield "bars"
     recorded = {replace(result.asked, seen_at=None) for result, _ in recalls_of(at_tick, repeated.decision.id)}
-    if recorded != {replace(recall_query, seen_at=None) for recall_query in repeated.recalls}:
+    given = {replace(recall_query, seen_at=None) for recall_query in repeated.recalls}
+    if recorded != given and (repeated.are_all_recalls or not (recorded < given or given < recorded)):
         yield "recalls"
 
 
-def _instant_and_sequence(at: int, sequence: int) -> tuple[datetime, int]:
+def _instant_and_sequence(at: datetime, sequence: int) -> tuple[datetime, int]:
     """The position of a decision in the list of decisions."""
-    return instant_of(at), int(sequence)
+    return at, int(sequence)
 
 
 def _store_segments(transaction: Transaction, ctx: Context, at: datetime, segments: Iterable[Segment]) -> None:

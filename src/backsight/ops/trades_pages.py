@@ -20,7 +20,7 @@ from backsight.core.trades.trade import Trade, TradeStatus
 from backsight.operation import query
 from backsight.services.context import Context
 from backsight.services.deployments import hint_where_trades_are, resolve_scope
-from backsight.services.id_prefixes import trade_known_then, whole_id
+from backsight.services.id_prefixes import episode_known_then, trade_known_then, whole_id
 from backsight.services.paging import cursor_after, instant_and_id, read_cursor
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
@@ -49,9 +49,10 @@ class TradePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeRead:
-    """One trade, its episode, and its mark at the last tick at which it was open."""
+    """One trade, its episode, and its mark at the last tick at which it was open; or a call or an inaction."""
 
-    trade: Trade
+    trade: Trade | None
+    """None for a call or an inaction, which is an episode alone."""
     episode: Episode | None
     """None while the trade is open."""
     mark: PositionMark | None
@@ -320,14 +321,22 @@ def _chosen_rows(columns: Any, horizon: Horizon, request: ColumnQuery) -> Any:
 def get_trade(
     ctx: Context,
     *,
-    trade_id: Annotated[Key, "The trade's id, from remember_trade or list_trades."],
+    trade_id: Annotated[Key, "The id of a trade, a call or an inaction, as an answer shows it."],
     as_of: AsOf = None,
     seen_at: SeenAt = None,
 ) -> TradeRead:
-    """Get one trade with its context, its outcome and its episode; an open one as it stands at its last mark."""
+    """Get one trade with its context, its outcome and its words; an open one as it stands at its last mark.
+
+    Calls and inactions are read by their id as well.
+    """
     horizon = ctx.horizon(as_of, seen_at)
     with ctx.reading() as connection:
-        trade, view = trade_known_then(connection, ctx.owner, trade_id, horizon), View(connection, ctx.owner, horizon)
+        view = View(connection, ctx.owner, horizon)
+        episode = episode_known_then(view, trade_id)
+        if episode is not None and episode.trade_id is None:
+            return TradeRead(trade=None, episode=episode, mark=None, so_far=None)
+        named = trade_id if episode is None or episode.trade_id is None else episode.trade_id
+        trade = trade_known_then(connection, ctx.owner, named, horizon)
         mark = stored.last_mark(view, trade)
         return TradeRead(
             trade=trade,

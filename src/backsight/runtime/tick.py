@@ -18,6 +18,7 @@ from backsight.ports import Agent, Broker
 from backsight.runtime.recovery import settle_proposals
 from backsight.services.deployments import deployment_named
 from backsight.services.recall import repeat_recalls
+from backsight.services.recall_hashes import named_recalls
 
 LOG = logging.getLogger("backsight")
 Closing = dict[str, Any]
@@ -98,7 +99,8 @@ def play_tick(
 def _refuse_unrecordable(memory: Memory, closing: Closing) -> None:
     OPERATIONS["close_tick"].check(closing)
     with memory.reading() as connection:
-        repeat_recalls(memory, connection, closing["recalls"], at=closing["at"], field="recalls")
+        recalls = named_recalls(memory, closing["recalls"], connection=connection)
+        repeat_recalls(memory, connection, recalls.handles, at=closing["at"], field="recalls")
 
 
 def _shows_memory(memory: Memory, deployment: str) -> bool:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from backsight.core.prompts.amounts import instant
 from backsight.core.prompts.budget import FittedPrompt, Part, fit_to_budget, tokens_of
 from backsight.core.prompts.decisions import decisions_under_review
 from backsight.core.prompts.lessons import lessons_section, read_lessons
-from backsight.core.prompts.plans import plans_that_apply
+from backsight.core.prompts.plans import PlanLine, plans_that_apply
 from backsight.core.prompts.sections import MOST_SYMBOLS, Section
 from backsight.core.prompts.state import your_state
 from backsight.core.prompts.symbol_memory import (
@@ -298,10 +298,19 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
     uncounted = uncounted_trades(request.present.uncounted(request.deployment))
     yield what_usually_happens(recalls.memories, others=recalls.others, uncounted=uncounted)
     yield your_state(request.present.mood)
-    former_at = None if request.last is None else request.last.at
-    contexts, mood = request.contexts, request.present.mood
-    plans = applying_plans(request.view, request.deployment, contexts, now=request.at, mood=mood, former_at=former_at)
-    yield plans_that_apply(plans)
+    yield plans_that_apply(_plans(request))
+
+
+def _plans(request: PromptRequest) -> list[PlanLine]:
+    """The plans that apply to any of the symbols, the most urgent first."""
+    return applying_plans(
+        request.view,
+        request.deployment,
+        request.contexts,
+        now=request.at,
+        mood=request.present.mood,
+        former_at=None if request.last is None else request.last.at,
+    )
 
 
 def _open_positions(request: PromptRequest) -> Section:
@@ -367,7 +376,7 @@ def _by_urgency(request: PromptRequest) -> list[ContextVector]:
     urgent |= {trade.symbol for trade, _ in request.present.open_trades}
     contexts = request.contexts
     if len(contexts) > MOST_SYMBOLS:  # in shorter lists the order does not decide what is shown
-        urgent |= {context.symbol or "" for context in contexts if _plan_lines(replace(request, contexts=[context]))}
+        urgent |= {symbol for line in _plans(request) for symbol in line.symbols}
     return sorted(contexts, key=lambda context: context.symbol not in urgent)
 
 

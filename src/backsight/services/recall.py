@@ -33,6 +33,7 @@ from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.instruments import INSTRUMENTS, underlyings
 from backsight.store.recalls import retrieval_counts
+from backsight.store.trades import NO_REASONS, TradeReasons
 from backsight.store.unchanged import get, has_no_later_correction, put
 from backsight.store.view import View
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 MAX_LIMIT = 100
 MAX_OPEN_TRADES = 1_000
+MOST_INACTIONS = 5
 MAX_HANDLE_BYTES = 100_000
 MarkedTrade = tuple[Trade, PositionMark | None]
 """An open trade and its last known mark."""
@@ -89,6 +91,7 @@ class RecallSession:
             symbol=query.symbol,
             joined=self.joined,
             strategy_name=query.strategy_name,
+            direction=query.direction,
             deployment_id=query.deployment_id,
             mode=query.mode_filter,
             tags=query.tags,
@@ -154,10 +157,19 @@ def answer_recall(ctx: Context, session: RecallSession, *, after: tuple[float, s
     if episodes is None:
         return answer_recall(ctx, _reopened(ctx, session), after=after)
     retrieved, situation = retrieval_counts(view, episodes), session.situation
+    reasons = stored_trades.reasons_then(view, [each.trade_id for each in episodes.values() if each.trade_id])
 
     def recalled(hits: Sequence["Hit"]) -> tuple[RecalledMemory, ...]:
         return tuple(
-            _recalled(hit, episodes[hit.id], retrieved[hit.id], situation=situation, now=view.as_of) for hit in hits
+            _recalled(
+                hit,
+                episodes[hit.id],
+                retrieved[hit.id],
+                situation=situation,
+                now=view.as_of,
+                reasons=reasons.get(episodes[hit.id].trade_id or "", NO_REASONS),
+            )
+            for hit in hits
         )
 
     return RecallAnswer(
@@ -167,6 +179,24 @@ def answer_recall(ctx: Context, session: RecallSession, *, after: tuple[float, s
         memories=recalled(scan.memories),
         candidates=scan.candidates,
     )
+
+
+def inactions_of(session: RecallSession, deployments: Iterable[Deployment]) -> tuple[Episode, ...]:
+    """The last inactions that pass the filters of a recall; one without a direction is about both."""
+    filters = session.filters
+
+    def matches(inaction: Episode) -> bool:
+        return (
+            filters.mode in (None, inaction.mode)
+            and filters.strategy_name in (None, inaction.strategy_name)
+            and (filters.direction is None or inaction.direction in (None, filters.direction))
+            and set(filters.tags) <= set(inaction.tags)
+            and (filters.since is None or inaction.ended_at >= filters.since)
+            and (filters.until is None or inaction.ended_at < filters.until)
+        )
+
+    own = [each.id for each in deployments if filters.deployment_id in (None, each.id)]
+    return stored.last_inactions(session.view, own, session.situation.symbols, matches, most=MOST_INACTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +235,15 @@ def _reopened(ctx: Context, session: RecallSession) -> RecallSession:
     return replace(session, columns=ctx.database.images.at(session.view))
 
 
-def _recalled(hit: "Hit", episode: Episode, times: int, *, situation: Situation, now: datetime) -> RecalledMemory:
+def _recalled(
+    hit: "Hit",
+    episode: Episode,
+    times: int,
+    *,
+    situation: Situation,
+    now: datetime,
+    reasons: TradeReasons = NO_REASONS,
+) -> RecalledMemory:
     return RecalledMemory(
         id=hit.id,
         score=hit.value,
@@ -213,6 +251,8 @@ def _recalled(hit: "Hit", episode: Episode, times: int, *, situation: Situation,
         sentence=sentence(episode, situation=situation, sim=hit.factors.Sim, now=now),
         episode=episode,
         strength=retrieval_strength(episode.ended_at, now=now, retrieved=times),
+        entry_reason=reasons.entry,
+        exit_reason=reasons.exit,
     )
 
 

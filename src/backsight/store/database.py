@@ -25,6 +25,7 @@ from backsight.core.ids import digest
 from backsight.store import row_security, schema
 from backsight.store.mapping import METADATA
 from backsight.store.reading import PRIVATE, row_cache
+from backsight.store.recent_recalls import RecentRecalls
 from backsight.store.transaction_state import ANY_TABLE, TRANSACTION, TransactionState, UnchangedValues, mark_touched
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Database:
         self._engine = engine
         self._cache = cache
         self._unchanged = UnchangedValues()
+        self.recent_recalls = RecentRecalls()
         self._limits = limits or DatabaseLimits()
         self._alone: AbstractContextManager[Any] = Lock() if isinstance(engine.pool, StaticPool) else nullcontext()
         self._writers = Lock() if self.is_file else None
@@ -259,6 +261,7 @@ class Database:
     def forget(self) -> None:
         """Forget everything that was read: the whole store was replaced, or rows were removed for good."""
         self._unchanged = UnchangedValues()
+        self.recent_recalls = RecentRecalls()
         if not isinstance(self._engine.pool, StaticPool):
             self._engine.dispose()  # connections remember rows
         with self.reading() as connection:

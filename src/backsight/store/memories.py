@@ -1,7 +1,7 @@
 """Episodes in the store, and the recalls that used them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -206,7 +206,46 @@ def latest_episode(connection: Connection, owner: str, deployment_id: str, symbo
     return fetch_one(connection, EPISODES, newest_first)
 
 
+LAST_EPISODES = 500
+"""Episodes of a deployment in a symbol among which inactions are looked for, the latest: an index has them in order."""
+
+
+def last_inactions(
+    view: View, deployments: Iterable[str], symbols: Iterable[str], matches: Callable[[Episode], bool], *, most: int
+) -> tuple[Episode, ...]:
+    """The last inactions of some deployments in some symbols, newest first; of a series with one reason, the last."""
+    ids = [
+        episode_id
+        for deployment, symbol in product(deployments, symbols)
+        for episode_id in view.connection.execute(
+            _LAST_INACTIONS, parameters(view.owner, view.horizon, deployment=deployment, symbol=symbol)
+        ).scalars()
+    ]
+    last_of_series: dict[str, Episode] = {}
+    inactions = episodes_by_id(view, ids).values()
+    for inaction in sorted(inactions, key=lambda each: (each.ended_at, each.count, each.id), reverse=True):
+        if inaction.archived_at is None and matches(inaction):
+            last_of_series.setdefault(inaction.series_id, inaction)
+    return tuple(last_of_series.values())[:most]
+
+
+def last_of_series(view: View, inaction: Episode) -> Episode:
+    """The last inaction of the series that one belongs to."""
+    own = matching(_E, deployment_id=inaction.deployment_id, symbol=inaction.symbol, series_id=inaction.series_id)
+    later = select(_E.id).where(_E.owner_id == view.owner, _E.first_known_at >= inaction.first_known_at, *own)
+    series = episodes_by_id(view, view.connection.execute(later).scalars().all()).values()
+    return max((inaction, *series), key=lambda each: (each.ended_at, each.count))
+
+
 _E = EPISODES.table.c
+_LAST = (
+    select(_E.id, _E.kind)
+    .where(_E.owner_id == OWNED, _E.deployment_id == bindparam("deployment"), _E.symbol == bindparam("symbol"))
+    .where(_E.first_known_at <= AS_OF)
+    .order_by(_E.first_known_at.desc())
+    .limit(LAST_EPISODES)
+).subquery()
+_LAST_INACTIONS = select(_LAST.c.id).where(_LAST.c.kind == "inaction")
 _TAUGHT = select(_E.first_known_at, _E.sequence, _E.id).where(
     _E.owner_id == OWNED, _E.mode == bindparam("mode"), _E.kind == literal_column("'trade'")
 )

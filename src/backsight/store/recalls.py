@@ -1,7 +1,7 @@
 """The recalls that decisions were based on, and how often each episode was retrieved."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
@@ -12,7 +12,7 @@ from backsight.core.memory.episodic import Retrieval, retrieved_set
 from backsight.core.recall.record import RecallRecord, RecallResult
 from backsight.store.decisions import DECISIONS
 from backsight.store.memories import RECALLS, RETRIEVALS, RETRIEVED_EPISODES
-from backsight.store.reading import AS_OF, OWNED, SEEN_AT, fetch, owned, parameters, within
+from backsight.store.reading import AS_OF, OWNED, SEEN_AT, fetch, fetch_one, owned, parameters, within
 from backsight.store.transaction import Transaction
 from backsight.store.unchanged import remember_stored, stored_hashes
 from backsight.store.view import View
@@ -128,6 +128,17 @@ def recalls_of(view: View, decision_id: str) -> list[tuple[RecallResult, datetim
     own = owned(RECALLS, view.owner, c.decision_id == decision_id, *within(RECALLS, view.horizon))
     records = fetch(view.connection, RECALLS, own.order_by(c.nth))
     return [(RESULT.validate_json(record.made), record.known_at) for record in records]
+
+
+def last_recalls(connection: Connection, owner: str, *, most: int) -> Iterator[RecallResult]:
+    """The recalls that decisions were based on lately, newest first."""
+    c = RECALLS.table.c
+    keys = select(c.decision_id, c.nth).where(c.owner_id == owner)
+    newest = connection.execute(keys.order_by(c.known_at.desc(), c.decision_id, c.nth).limit(most)).all()
+    for decision_id, nth in newest:
+        record = fetch_one(connection, RECALLS, owned(RECALLS, owner, c.decision_id == decision_id, c.nth == nth))
+        if record is not None:
+            yield RESULT.validate_json(record.made)
 
 
 def old_recalls(connection: Connection, owner: str, *, before: datetime) -> Counter[str]:

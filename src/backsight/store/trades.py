@@ -642,6 +642,32 @@ def trades_then(view: View, ids: Collection[str]) -> dict[str, Trade]:
     return known_then | {each.id: each for each in former if each is not None}
 
 
+class TradeReasons(NamedTuple):
+    """Why a trade was opened and closed, in the words that were recorded; None if nothing was."""
+
+    entry: str | None
+    exit: str | None
+
+
+NO_REASONS = TradeReasons(None, None)
+_T = TRADES.table.c
+_REASONS = select(_T.id, _T.known_at, _T.recorded_at, _T.entry_reason, _T.exit_reason).where(
+    _T.owner_id == OWNED, _T.id.in_(bindparam("ids", expanding=True))
+)
+
+
+def reasons_then(view: View, ids: Collection[str]) -> dict[str, TradeReasons]:
+    """Why the given trades were opened and closed, as it was known at the view's horizon, by id."""
+    rows = view.connection.execute(_REASONS, parameters(view.owner, ids=list(ids))) if ids else ()
+    reasons = {
+        row.id: TradeReasons(row.entry_reason, row.exit_reason)
+        for row in rows
+        if view.horizon.holds(row.known_at, row.recorded_at)
+    }
+    former = (trade_then(view, trade_id) for trade_id in ids if trade_id not in reasons)
+    return reasons | {each.id: TradeReasons(each.entry.reason, each.exit_reason) for each in former if each is not None}
+
+
 def has_ledger(connection: Connection, owner: str, account_id: str) -> bool:
     """Whether an account has any fill."""
     return fetch_one(connection, FILLS, owned(FILLS, owner, FILLS.table.c.account_id == account_id)) is not None

@@ -38,6 +38,10 @@ class RecalledMemory:
     episode: Episode
     strength: float | None = None
     """Retrieval strength, from recency and the number of decisions based on the episode; it does not affect ranks."""
+    entry_reason: str | None = None
+    """Why the trade was opened, in the words of its decision."""
+    exit_reason: str | None = None
+    """Why the trade was closed."""
 
 
 def sentence(episode: Episode, *, situation: Situation, sim: float, now: datetime) -> str:

@@ -4,6 +4,7 @@ Text from a model, a market or a document may contain newlines, headings, quotes
 characters that reverse the direction of a line. Flattened and quoted, it can neither open a section nor close a quote.
 """
 
+import re
 from unicodedata import category
 
 from backsight.core.text.tokens import estimate, longest
@@ -14,6 +15,9 @@ MOST_TOKENS = 50
 READ = 4
 """At most this many times the shown characters are read of a text."""
 CUT = "…"
+MOST_OF_A_TOKEN = 6
+"""Characters that a token of prose has at most, on average."""
+_CLAUSE_END = re.compile(r"[.,;:!?](?=\s)|\s[–—-](?=\s)")
 
 _REMOVED = frozenset({"Cf"})
 _BLANK = frozenset({"Cc", "Zl", "Zp", "Zs"})
@@ -41,6 +45,19 @@ def shorten(text: str, *, most: int = MOST_CHARACTERS, tokens: int = MOST_TOKENS
     if len(line) <= most and estimate(line) <= tokens:
         return line
     return longest(min(len(line), most - 1), lambda n: _head(line, most=n) + CUT, tokens)
+
+
+def clause(text: str, tokens: int) -> str:
+    """The text on one line within a number of tokens: whole, else up to the end of a clause or of a word, with "…".
+
+    >>> clause("Sold too early, in doubt. Next time wait for the close.", 11), clause("Sold too early, in doubt.", 20)
+    ('Sold too early, in doubt…', 'Sold too early, in doubt.')
+    """
+    line = shorten(text, most=MOST_OF_A_TOKEN * tokens, tokens=tokens)
+    if not line.endswith(CUT):
+        return line
+    *_, end = (0, *(match.start() for match in _CLAUSE_END.finditer(line[:-1])))
+    return line[:end] + CUT if 2 * end > len(line) else line
 
 
 def quote(text: str, *, most: int = MOST_CHARACTERS, tokens: int = MOST_TOKENS) -> str:

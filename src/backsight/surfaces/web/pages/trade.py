@@ -25,15 +25,16 @@ def show(page: PageRequest) -> Response:
     memory, when = page.memory, page.when
     reflection = memory.get_trade_reflection(trade_id=page.query["id"], **when)
     read = memory.get_trade(trade_id=page.query["id"], **when)
-    chart, window = price_chart(page, read.trade)
+    trade = reflection.trade
+    chart, window = price_chart(page, trade)
     if page.fragment == "chart":
-        return page.render("trade_chart.html", trade=read.trade, chart=chart, window=window)
-    decision = _decision(page, read.trade)
+        return page.render("trade_chart.html", trade=trade, chart=chart, window=window)
+    decision = _decision(page, trade)
     listed = None if decision is None else memory.list_recalls(decision_id=decision.decision.id, **when)
     return page.render(
         "trade.html",
-        title=f"{read.trade.symbol} {read.trade.direction}",
-        trade=read.trade,
+        title=f"{trade.symbol} {trade.direction}",
+        trade=trade,
         read=read,
         reflection=reflection,
         chart=chart,
@@ -41,10 +42,10 @@ def show(page: PageRequest) -> Response:
         decision=decision,
         recalls=[] if listed is None else listed.recalls,
         episodes={} if listed is None else {each.id: each for each in listed.episodes},
-        lessons=_lessons(page, read.trade),
-        result=in_unit(read.trade, page.state.unit),
-        currency=page.currencies().get(read.trade.deployment_id or "", ""),
-        situation={name: getattr(read.trade.context, name) for name in LABELS},
+        lessons=_lessons(page, trade),
+        result=in_unit(trade, page.state.unit),
+        currency=page.currencies().get(trade.deployment_id or "", ""),
+        situation={name: getattr(trade.context, name) for name in LABELS},
     )
 
 
