@@ -199,12 +199,12 @@ def get_strategy_performance(
     """Get how a strategy does: win rate, expectancy, Sharpe ratio, drawdown, by regime, symbol and direction."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        name = _strategy_named(view, strategy)
+        trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
+        name, default = _strategy_named(trades, strategy)
         scope = resolve_scope(view, strategy_name=name, mode=mode)
         own = [each for each in scope.deployments if each.mode == scope.mode]
-        trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
         performance = performance_of(trades, own)
-        message = " ".join([*scope.notes, _strategy_message(name, performance)])
+        message = " ".join([*default, *scope.notes, _strategy_message(name, performance)])
         if not performance.figures.trades:
             hint = hint_where_trades_are(view, mode=scope.mode, strategy_name=name, strategy_argument="strategy")
             message = f"{message} {hint}"
@@ -225,18 +225,23 @@ def get_strategy_performance(
         )
 
 
-def _strategy_named(view: View, name: str | None) -> str:
-    """The name of a strategy that is deployed; by default the only one."""
-    names = sorted({each.strategy_name for each in deployments_at(view)})
+def _strategy_named(trades: KnownTrades, name: str | None) -> tuple[str, tuple[str, ...]]:
+    """The name of a strategy that is deployed, and a sentence on the default: the only one, or that with most trades.
+
+    So a strategy that is deployed later hides none.
+    """
+    names = sorted({each.strategy_name for each in deployments_at(trades.view)})
     if not names:
         raise Invalid("no strategy is deployed yet; deploy one, or remember a trade", field="strategy")
-    if name is None and len(names) == 1:
-        return names[0]
-    if name in names:
-        return name
-    problem = "there are several strategies" if name is None else f"no strategy {name!r} is deployed"
-    more = f" or {count_of(len(names) - 5, 'other')}" if len(names) > 5 else ""
-    raise Invalid(f"{problem}; name one of {', '.join(names[:5])}{more}", field="strategy")
+    if name is not None and name not in names:
+        more = f" or {count_of(len(names) - 5, 'other')}" if len(names) > 5 else ""
+        raise Invalid(f"no strategy {name!r} is deployed; name one of {', '.join(names[:5])}{more}", field="strategy")
+    if name is not None or len(names) == 1:
+        return name or names[0], ()
+    most = trades.most_in_one_mode()
+    chosen = max(names, key=lambda each: most.get(each, 0))
+    others = [f"strategy={each!r}" for each in names if each != chosen]
+    return chosen, (f"For {chosen!r}, the strategy with most trades: see also {_listed(others)}.",)
 
 
 def _strategy_message(name: str, performance: Performance) -> str:
@@ -336,7 +341,9 @@ def break_down(
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy, mode=mode)
+        scope = resolve_scope(
+            view, deployment=deployment, strategy_name=strategy, mode=mode, symbols=() if symbol is None else (symbol,)
+        )
         own = {each.id: each.name for each in scope.deployments if each.mode == scope.mode}
         trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
         rows = closed_within(trades.columns, trades.rows(own), symbol=symbol, since=since, until=until)
@@ -377,8 +384,10 @@ def get_equity(
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target, default = chosen_deployment(view, deployment)
         trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
+        target, default = chosen_deployment(
+            view, deployment, shows=lambda each: equity_of(trades, [each]).missing is None
+        )
         equity = equity_of(trades, [target])
         account_currency = equity.currency or ""
         last = view.as_of.date() if until is None else min(view.as_of, until - timedelta(microseconds=1)).date()

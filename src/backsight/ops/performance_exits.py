@@ -60,7 +60,7 @@ def compare_exits(
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        scope = resolve_scope(view, deployment=deployment, mode=mode)
+        scope = resolve_scope(view, deployment=deployment, mode=mode, symbols=() if symbol is None else (symbol,))
         own = {each.id for each in scope.deployments if each.mode == scope.mode}
         columns = ctx.database.trade_images.at(view)
     rows = known_trades(columns, view.horizon, lambda group: group.deployment_id in own)

@@ -160,6 +160,7 @@ def recall_memories(
             strategy_name=strategy_name,
             mode=None if mode == "all" else mode,
             all_modes=mode == "all",
+            symbols=(symbol,),
         )
         target = scope.deployment
         is_withheld = as_of is None and cursor is None and withholds_from_queries(view, target)
@@ -169,8 +170,9 @@ def recall_memories(
             context=merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
             market_context=market_context,
             direction=direction,
-            strategy_name=strategy_name,
-            deployment_id=None if target is None else target.id,
+            strategy_name=strategy_name or scope.strategy_name,
+            deployment_id=None if scope.evidence_of is None else scope.evidence_of.id,
+            mood_of=None if target is None or scope.evidence_of is not None else target.id,
             mode="all" if mode == "all" else scope.mode,
             memory_types=kinds,
             tags=tuple(tags),

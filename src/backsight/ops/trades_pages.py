@@ -108,6 +108,7 @@ def list_trades(
             strategy_name=strategy_name,
             mode=None if mode == "all" else mode,
             all_modes=mode == "all",
+            symbols=() if symbol is None else (symbol,),
         )
         one_mode = None if mode == "all" else scope.mode
         total, after = None, None
@@ -145,7 +146,7 @@ def list_trades(
                 until=until,
                 symbol=symbol,
                 strategy_name=strategy_name,
-                deployment_id=None if scope.deployment is None else scope.deployment.id,
+                deployment_id=None if scope.evidence_of is None else scope.evidence_of.id,
                 side=direction,
                 mode=one_mode,
                 status=status,
@@ -184,7 +185,7 @@ def _is_listed(
     """Whether an open trade matches the filters of a list."""
     opened_at = trade.opened_at
     return (
-        (scope.deployment is None or scope.deployment.id == trade.deployment_id)
+        (scope.evidence_of is None or scope.evidence_of.id == trade.deployment_id)
         and symbol in (None, trade.symbol)
         and direction in (None, trade.direction)
         and (since is None or (opened_at is not None and opened_at >= since))
@@ -289,7 +290,7 @@ def _chosen_rows(columns: Any, horizon: Horizon, request: ColumnQuery) -> Any:
     from backsight.core.trades.figures import rows_by_label
     from backsight.core.trades.listing import with_ids, with_result, within_bounds
 
-    deployment = request.scope.deployment
+    deployment = request.scope.evidence_of
     rows = known_trades(
         columns,
         horizon,
