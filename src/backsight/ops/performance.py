@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from backsight.arguments import AsOf, Instant, Key, Limit, Name, SeenAt, Symbol
 from backsight.core.errors import Invalid
+from backsight.core.instruments import same_market
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.notes import NoteView
 from backsight.core.strategies import Deployment
@@ -35,6 +36,7 @@ from backsight.store import notes as stored_notes
 from backsight.store import state as stored_state
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
+from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
 RECENT = 30
@@ -341,12 +343,11 @@ def break_down(
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        scope = resolve_scope(
-            view, deployment=deployment, strategy_name=strategy, mode=mode, symbols=() if symbol is None else (symbol,)
-        )
+        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy, mode=mode, symbol=symbol)
+        spellings = None if symbol is None else underlyings(view).spellings(symbol)
         own = {each.id: each.name for each in scope.deployments if each.mode == scope.mode}
         trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
-        rows = closed_within(trades.columns, trades.rows(own), symbol=symbol, since=since, until=until)
+        rows = closed_within(trades.columns, trades.rows(own), symbols=spellings, since=since, until=until)
         by_label = rows_by_label(trades.columns, rows, by, own)
         groups = figures_by(trades.columns, by_label, most=limit)
         shown = f"{len(groups)} of {len(by_label)} groups" if len(by_label) > limit else count_of(len(groups), "group")
@@ -356,6 +357,8 @@ def break_down(
         currencies = sorted({each.currency for each in accounts if each.id in used})
         if len(currencies) > 1 and by != "deployment":
             sentence += f" Net adds {' and '.join(currencies)} without conversion: name a deployment, or read R."
+        if spellings is not None and len(spellings) > 1:
+            sentence += f" {same_market(spellings)}"
         if not len(rows):
             sentence = "No closed trades match. " + hint_where_trades_are(view, mode=scope.mode, symbol=symbol)
     return BrokenDown(

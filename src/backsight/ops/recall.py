@@ -25,6 +25,7 @@ from backsight.arguments import (
 )
 from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound, Refused
+from backsight.core.instruments import spelling_of
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.conditions import condition_values
 from backsight.core.memory.kind import MemoryKind
@@ -160,7 +161,7 @@ def recall_memories(
             strategy_name=strategy_name,
             mode=None if mode == "all" else mode,
             all_modes=mode == "all",
-            symbols=(symbol,),
+            symbol=symbol,
         )
         target = scope.deployment
         is_withheld = as_of is None and cursor is None and withholds_from_queries(view, target)
@@ -495,5 +496,9 @@ def _message(scope: AnswerScope, answer: RecallAnswer, session: RecallSession, o
 
 
 def _joined_in_words(symbol: str, joined: tuple[str, ...]) -> str | None:
-    """Which symbols count as the symbol, because they have the same underlying; None if it stands alone."""
-    return f"Trades of {with_joined(symbol, joined)} count as one: they have the same underlying." if joined else None
+    """Which symbols count as the symbol, and why; None if it stands alone."""
+    if not joined:
+        return None
+    is_spelling = all(spelling_of(each) == spelling_of(symbol) for each in joined)
+    reason = "they are one market" if is_spelling else "they have the same underlying"
+    return f"Trades of {with_joined(symbol, joined)} count as one: {reason}."

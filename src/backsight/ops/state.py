@@ -112,10 +112,6 @@ def get_agent_state(
     )
 
 
-def _given(symbol: str | None) -> tuple[str, ...]:
-    return () if symbol is None else (symbol,)
-
-
 def _count(row: MoodRow | None) -> int:
     return 0 if row is None else row.n
 
@@ -152,9 +148,7 @@ def get_behavioral_analysis(
     """
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        scope = resolve_scope(
-            view, deployment=deployment, strategy_name=strategy_name, mode=mode, symbols=_given(symbol)
-        )
+        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode, symbol=symbol)
         strategy = strategy_name or (None if deployment is None else scope.strategy_name)
         behaviors = behaviors_at(ctx, view, scope.mode, strategy_name=strategy, symbol=symbol)
         strategies = strategy_drifts_at(view, scope.mode, (each.strategy_name for each in behaviors))

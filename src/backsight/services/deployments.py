@@ -1,6 +1,6 @@
 """Deployments, accounts and strategies by name or id, and those that are made for reports and imports."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -33,12 +33,14 @@ from backsight.core.strategies import (
 )
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_id
+from backsight.services.names import only_match
 from backsight.store import memories as stored_memories
 from backsight.store import strategies as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
+from backsight.store.instruments import underlyings
 from backsight.store.transaction import Transaction
-from backsight.store.view import View
+from backsight.store.view import View, everything
 
 CURRENCY_OF_MANUAL = "USD"
 
@@ -53,6 +55,9 @@ def deployment_named(connection: Connection, owner: str, key: str) -> Deployment
     if deployment is None:
         key = whole_id(connection, owner, stored.DEPLOYMENTS, key, field="deployment")
         deployment = stored.deployment(connection, owner, key)
+    if deployment is None:
+        name = only_match(key, (each.name for each in stored.deployments(everything(connection, owner))))
+        deployment = None if name == key else stored.deployment(connection, owner, name)
     if deployment is None:
         raise _no_deployment(key)
     return deployment
@@ -85,20 +90,23 @@ def resolve_scope(
     strategy_name: str | None = None,
     mode: Mode | None = None,
     all_modes: bool = False,
-    symbols: Collection[str] = (),
+    symbol: str | None = None,
 ) -> AnswerScope:
     """The deployment and the mode that an answer is about, and what to say about the defaults that were taken.
 
     A default is the one that held at the view's horizon: a deployment made later does not change it. An answer about
-    `symbols` takes the mode with the most trades in these, where there are any.
+    a symbol takes the mode with the most trades in it and the symbols that count as it, where there are any.
     """
     named = None if deployment is None else deployment_at(view, deployment)
     query = ScopeQuery(deployment=named, strategy_name=strategy_name, mode=mode, all_modes=all_modes)
     candidates = candidates_for(query, [] if named is not None else deployments_at(view, strategy_name=strategy_name))
     trades: Mapping[Mode, int] = {}
     if needs_trade_counts(query, candidates):
-        in_symbols = stored_memories.outcomes_by_mode(view, [each.id for each in candidates], symbols)
-        trades = in_symbols or _by_mode(candidates, _closes(view, candidates))
+        if symbol is not None:
+            known = underlyings(view)
+            symbols = {*known.spellings(symbol), *known.joined(symbol)}
+            trades = stored_memories.outcomes_by_mode(view, [each.id for each in candidates], symbols)
+        trades = trades or _by_mode(candidates, _closes(view, candidates))
     return scope_of(query, candidates, trades)
 
 
@@ -160,6 +168,9 @@ def hint_where_trades_are(
 ) -> str:
     """What to ask instead of a query that found no trade; see `hint_for_nothing`."""
     counts = stored_trades.trade_counts(view)
+    if symbol is not None:
+        spellings = underlyings(view).spellings(symbol)
+        counts = [replace(each, symbol=symbol) if each.symbol in spellings else each for each in counts]
     return hint_for_nothing(
         counts, mode=mode, strategy_name=strategy_name, symbol=symbol, strategy_argument=strategy_argument
     )
@@ -269,6 +280,8 @@ def account_named(connection: Connection, owner: str, key: str) -> Account:
     account = stored.account(connection, owner, key)
     if account is None:
         names = stored.account_names(connection, owner)
+        if (name := only_match(key, names)) != key and names.count(name) == 1:
+            return account_named(connection, owner, name)
         if names.count(key) > 1:
             raise NotFound(f"several accounts are named {key!r}; give the id of one", field="account")
         remedy = did_you_mean(key, names) if names else "open one first"

@@ -34,7 +34,7 @@ from backsight.store import memories as stored_memories
 from backsight.store import state as stored_state
 from backsight.store import trades as stored
 from backsight.store.database import Connection
-from backsight.store.instruments import instruments_of
+from backsight.store.instruments import instruments_of, underlyings
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
@@ -183,12 +183,13 @@ def add_reported_equity(transaction: Transaction, trade: Trade, deployment: Depl
 
 
 def _recent_trades(transaction: Transaction, ctx: Context, deployment: Deployment, report: TradeReport) -> list[Trade]:
-    """The last closed trades of a deployment in the symbol and direction of a report."""
+    """The last closed trades of a deployment in the market and direction of a report."""
+    view = ctx.view(transaction.connection)
     return stored.trades(
-        ctx.view(transaction.connection),
+        view,
         limit=RECENT_CLOSES,
         deployment_id=deployment.id,
-        symbol=report.symbol,
+        symbol=underlyings(view).spellings(report.symbol),
         side=report.direction,
     )
 

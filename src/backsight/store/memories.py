@@ -423,8 +423,6 @@ def episode_versions(
 
 def outcomes_by_mode(view: View, deployment_ids: Sequence[str], symbols: Collection[str]) -> dict[Mode, int]:
     """The number of episodes with an outcome in some symbols by mode, over some deployments."""
-    if not symbols:
-        return {}
 
     def where(c: Columns) -> list[ColumnElement[bool]]:
         return [c.deployment_id.in_(deployment_ids), c.symbol.in_(symbols), c.outcome_unit.is_not(None)]
