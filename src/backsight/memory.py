@@ -6,7 +6,7 @@ built from that list.
 
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -246,7 +246,13 @@ class Memory(Context):
         context = self.at_one_instant(operation=operation.name, request=request)
         try:
             warning = context.read_up_to_head() if operation.kind == "query" and checked.get("as_of") is None else None
-            return _with_warning(operation.function(context, **request), warning)
+            from backsight.services.names import names_of_store  # imports the store
+
+            changes, notes = names_of_store(context, request)
+            if changes:
+                request = {**request, **changes}
+                context = self.at_one_instant(operation=operation.name, request=request)
+            return _with_notes(_with_warning(operation.function(context, **request), warning), notes)
         except UNREADABLE as error:
             self._name_spoilt_rows(error)
             raise
@@ -336,7 +342,14 @@ def _with_warning(answer: Any, warning: str | None) -> Any:
     if warning is None:
         return answer
     LOG.warning(warning)
-    return replace(answer, message=f"{warning} {answer.message}") if hasattr(answer, "message") else answer
+    return _with_notes(answer, [warning])
+
+
+def _with_notes(answer: Any, notes: Sequence[str]) -> Any:
+    """An answer whose message begins with notes, if it has a message."""
+    return (
+        replace(answer, message=" ".join([*notes, answer.message])) if notes and hasattr(answer, "message") else answer
+    )
 
 
 def _tool_answer(memory: Memory, operation: "Operation", arguments: Mapping[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """The default deployment and mode: the only one there is, and never silently."""
 
 import re
+from dataclasses import replace
+from datetime import timedelta
 from itertools import count
 
 import pytest
@@ -13,6 +15,8 @@ from backsight.core.scope import (
     ScopeQuery,
     TradeCount,
     candidates_for,
+    first_note,
+    first_to_read,
     hint_for_nothing,
     needs_trade_counts,
     scope_of,
@@ -87,12 +91,37 @@ def test_the_only_mode_with_trades_is_taken() -> None:
     assert (scope.mode, scope.notes) == ("sim", ("Mode sim, the only one with closed trades.",))
 
 
-def test_live_is_taken_and_names_the_trades_left_out() -> None:
+def test_the_mode_with_most_trades_is_taken_and_names_those_left_out() -> None:
     deployments = [a_deployment(mode=mode) for mode in MODES]
     scope = resolve(deployments, {"live": 3, "sim": 166})
-    assert (scope.mode, scope.notes) == ("live", ("Mode live.", "166 trades in sim are not counted: mode='sim'."))
-    assert resolve(deployments, {"paper": 2, "sim": 1}).mode == "live"
+    left_out = "3 trades in live are not counted: mode='live'."
+    assert (scope.mode, scope.notes) == ("sim", ("Mode sim, with most trades.", left_out))
+    tie = resolve(deployments, {"live": 3, "sim": 3})
+    assert (tie.mode, tie.notes) == ("live", ("Mode live.", "3 trades in sim are not counted: mode='sim'."))
+    assert resolve(deployments, {"paper": 2, "sim": 2}).mode == "paper"
     assert resolve(deployments, {}).notes == ()
+
+
+def test_reported_trades_make_no_second_deployment() -> None:
+    only, reported = a_deployment("S", "sim"), replace(a_deployment("S", "live"), name="manual:S")
+    scope = resolve([only, reported], {"sim": 72, "live": 1})
+    assert (scope.deployment, scope.mode, scope.neutral_because) == (only, "sim", None)
+    assert scope.notes == (
+        f"For {only.name!r} (sim), the only deployment beside deployment='manual:S'.",
+        "Mode sim, with most trades.",
+        "1 trade in live is not counted: mode='live'.",
+    )
+    assert resolve([only, reported], {"live": 1}).mode == "live"
+    assert resolve([only, reported], {"sim": 1, "live": 1}).mode == "sim"
+    assert resolve([reported]).deployment == reported
+
+
+def test_an_answer_of_one_deployment_takes_the_oldest_with_trades() -> None:
+    new, old = a_deployment(), replace(a_deployment(), recorded_at=T0 - timedelta(days=1))
+    reported = replace(a_deployment(), name="manual:S", recorded_at=T0 - timedelta(days=2))
+    assert first_to_read([new, old, reported], []) == [old, new, reported]
+    assert first_to_read([new, old, reported], [new.id, reported.id]) == [new, reported, old]
+    assert first_note(new, [old, new]) == f"For {new.name!r} (live), one of 2 deployments: deployment={old.name!r}."
 
 
 def test_all_modes_leave_nothing_out() -> None:
@@ -131,12 +160,11 @@ def test_the_rule(
         assert scope.mode == mode
     elif expected is not None:
         assert scope.mode == expected.mode
-    elif len(traded) == 1:
-        assert scope.mode == traded[0]
-    elif not traded and len(there) == 1:
+    elif len(there) == 1:
         assert scope.mode in there
-    elif len(there) != 1:
-        assert scope.mode == "live"
+    else:
+        assert trades.get(scope.mode, 0) == max([0, *trades.values()])
+        assert traded or scope.mode == "live"
     if needs_trade_counts(query, candidates):
         left_out = sum(int(number) for note in scope.notes for number in re.findall(r"^(\d+) trades? in", note))
         assert left_out + trades.get(scope.mode, 0) == sum(trades.values())

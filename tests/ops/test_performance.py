@@ -114,14 +114,15 @@ def test_a_second_strategy_deflates_the_ratio_and_a_few_days_have_none(memory: M
     both = memory.get_strategy_performance(strategy="Other").performance.returns
     assert both.deflated_sharpe is not None
     assert 0.0 < both.deflated_sharpe < 1.0
-    with pytest.raises(Invalid, match="there are several strategies; name one of Other, VolBreakout"):
-        memory.get_strategy_performance()
-    with pytest.raises(Invalid, match="no strategy 'Volbreakout' is deployed; name one of Other, VolBreakout"):
-        memory.get_strategy_performance(strategy="Volbreakout")
+    default = memory.get_strategy_performance()
+    assert default.strategy_name == "VolBreakout"
+    assert default.message.startswith("For 'VolBreakout', the strategy with most trades: see also strategy='Other'.")
+    with pytest.raises(Invalid, match="no strategy 'Breakout' is deployed; name one of Other, VolBreakout"):
+        memory.get_strategy_performance(strategy="Breakout")
     for name in "ABCD":
         memory.remember_trade(**a_trade_call(strategy_name=name))
     with pytest.raises(Invalid, match=r"name one of A, B, C, D, Other or 1 other$"):
-        memory.get_strategy_performance()
+        memory.get_strategy_performance(strategy="E")
 
 
 def test_performance_is_as_of_an_instant(memory: Memory, clock: FakeClock) -> None:

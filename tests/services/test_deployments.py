@@ -110,11 +110,11 @@ def test_operations_about_one_deployment_take_the_only_one(memory: Memory, clock
     deployment = deploy(memory)
     trade(memory, clock, deployment, 1.0)
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("list_lessons", {}),
         ("review_period", {}),
         ("preview_context", {}),
         ("list_decisions", {}),
         ("get_recent_activity", {}),
+        ("list_lessons", {}),
         ("reflect", {"dry_run": True}),
     ]
     for name, arguments in calls:
@@ -123,9 +123,12 @@ def test_operations_about_one_deployment_take_the_only_one(memory: Memory, clock
     note = f"For {deployment!r} (sim), the only deployment. "
     assert default == replace(lessons, message=note + lessons.message)
     deploy(memory, "T")
-    for name, arguments in [("active_lessons", {}), *calls]:
-        with pytest.raises(Invalid, match="deployment: there are several deployments; name one of 'S@S-sim', 'T@"):
-            getattr(memory, name)(**arguments)
+    for name, arguments in calls[:-2]:
+        assert getattr(memory, name)(**arguments).deployment == deployment, name
+    note = f"For {deployment!r} (sim), one of 2 deployments: deployment='T@T-sim'. "
+    assert memory.active_lessons().message == note + lessons.message
+    with pytest.raises(Invalid, match="deployment: there are several deployments; name one of 'S@S-sim', 'T@"):
+        memory.reflect(dry_run=True)
 
 
 # No deployment.
@@ -214,11 +217,11 @@ def test_equity_of_several_accounts_needs_a_name(memory: Memory, clock: FakeCloc
     assert memory.record_equity(equity=9_000.0, deployment=first).point.account_id
 
 
-def test_live_is_the_default_among_several_modes_and_the_rest_is_named(memory: Memory, clock: FakeClock) -> None:
+def test_the_mode_with_most_trades_is_the_default_and_the_rest_is_named(memory: Memory, clock: FakeClock) -> None:
     live, sim = deploy(memory, mode="live"), deploy(memory, mode="sim")
-    for deployment in (live, sim, sim):
+    for deployment in (live, live, sim):
         trade(memory, clock, deployment, 1.0)
-    left_out = "Mode live. 2 trades in sim are not counted: mode='sim'."
+    left_out = "Mode live, with most trades. 1 trade in sim is not counted: mode='sim'."
     answers: list[Any] = [
         memory.recall_memories(symbol="XAUUSD", strategy_name="S"),
         memory.position_size(symbol="XAUUSD", direction="long", strategy_name="S"),
@@ -231,8 +234,8 @@ def test_live_is_the_default_among_several_modes_and_the_rest_is_named(memory: M
     for answer in answers:
         assert answer.mode == "live"
         assert answer.message.startswith(left_out)
-    assert len(memory.list_trades().trades) == 1
-    assert len(memory.list_trades(mode="sim").trades) == 2
+    assert len(memory.list_trades().trades) == 2
+    assert len(memory.list_trades(mode="sim").trades) == 1
     assert len(memory.list_trades(mode="all").trades) == 3
 
 

@@ -1,9 +1,12 @@
 """Instruments: what one unit of a symbol is worth, in which steps it trades, and when a position in it is flat."""
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
+from itertools import combinations
 from typing import Literal
 
 from backsight.core.rates import ExchangeRate, RateSource
@@ -201,19 +204,122 @@ def symbol_rules(
     )
 
 
+# Markets: which symbols are the same
+
+
+Market = tuple[str, Hashable]
+"""What spellings of one market have in common; it is compared, and never shown."""
+_SEPARATORS = str.maketrans("", "", "/-_:.")
+_SETTLED = re.compile(r"([^/:\s]+)/([^/:\s]+):([^/:\s-]+)")
+
+
+@lru_cache(maxsize=4_096)
+def spelling_of(symbol: str) -> tuple[str, InstrumentKind | None]:
+    """A symbol without case, blanks and separators, and the kind that its notation tells.
+
+    Base/quote:settlement, where the settlement is one of the two, is how ccxt writes a perpetual.
+
+    >>> {spelling_of(symbol)[0] for symbol in ("BTC/USDT", "btcusdt", "BTC-USDT", "btc_usdt", "Btc.Usdt", "BTC USDT")}
+    {'btcusdt'}
+    >>> spelling_of("EUR.USD"), spelling_of("BTC/USDT:USDT"), spelling_of("BTC/USD:BTC")
+    (('eurusd', None), ('btcusdt', 'perpetual'), ('btcusd', 'perpetual'))
+    """
+    text = "".join(symbol.casefold().split())
+    settled = _SETTLED.fullmatch(text)
+    if settled is not None and settled[3] in settled.groups()[:2]:
+        return f"{settled[1]}{settled[2]}".translate(_SEPARATORS), "perpetual"
+    return text.translate(_SEPARATORS) or text, None
+
+
+def are_different(first: Instrument, second: Instrument) -> bool:
+    """Whether two instruments were saved as different ones: in kind, money or underlying, as far as both are known."""
+    if (first.multiplier, first.inverse) != (second.multiplier, second.inverse):
+        return True
+    pairs = ((first.kind, second.kind), (first.currency, second.currency), (first.underlying, second.underlying))
+    return any(one != other for one, other in pairs if one is not None and other is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Markets:
+    """Which spellings are one market, by the instruments that are saved.
+
+    Spellings that differ in case, blanks and separators only are one market, unless instruments were saved under two of
+    them that are different: then a spelling belongs to the instrument that was saved under it. A perpetual by its
+    notation is one market with what is saved as a perpetual, and never with what is of unknown kind.
+    """
+
+    saved: Mapping[str, tuple[Instrument, ...]] = field(default_factory=dict)
+    """By spelling without case and separators: the instruments that were saved, without perpetuals by notation."""
+    settled: Mapping[str, Instrument] = field(default_factory=dict)
+    """By symbol: the instruments that were saved under the notation of a perpetual."""
+
+    def of(self, symbol: str) -> Market:
+        """The market of a symbol."""
+        spelling, kind = spelling_of(symbol)
+        saved = self.saved.get(spelling, ())
+        if kind is not None:
+            instrument = self.settled.get(symbol)
+            same = [each for each in saved if each.kind == kind]
+            if not same or (instrument is not None and any(are_different(instrument, each) for each in same)):
+                return spelling, kind
+            return self._of_saved(spelling, saved, same[0])
+        exact = [each for each in saved if each.symbol == symbol]
+        alike = exact or [each for each in saved if each.symbol.casefold() == symbol.casefold()]
+        return self._of_saved(spelling, saved, alike[0] if len(alike) == 1 else None)
+
+    def same(self, symbol: str, other: str) -> bool:
+        """Whether two symbols are one market."""
+        return symbol == other or self.of(symbol) == self.of(other)
+
+    def _of_saved(self, spelling: str, saved: Sequence[Instrument], instrument: Instrument | None) -> Market:
+        if not any(are_different(one, other) for one, other in combinations(saved, 2)):
+            return spelling, None
+        if instrument is None:
+            return spelling, "not saved"
+        terms = (instrument.kind, instrument.multiplier, instrument.inverse, instrument.currency, instrument.underlying)
+        return spelling, terms
+
+
+ANY_MARKETS = Markets()
+"""No instrument is saved."""
+
+
+def markets_of(instruments: Iterable[Instrument]) -> Markets:
+    """The markets by saved instruments."""
+    saved: dict[str, tuple[Instrument, ...]] = {}
+    settled: dict[str, Instrument] = {}
+    for each in instruments:
+        spelling, kind = spelling_of(each.symbol)
+        if kind is None:
+            saved[spelling] = (*saved.get(spelling, ()), each)
+        else:
+            settled[each.symbol] = each
+    return Markets(saved, settled)
+
+
 @dataclass(frozen=True, slots=True)
 class Underlyings:
-    """What symbols have in common. A symbol without a saved underlying is its own, so BTC belongs to BTC-PERP.
+    """What symbols have in common: their market, or an underlying that was saved.
+
+    A symbol without a saved underlying is its own, so BTC belongs to BTC-PERP.
 
     >>> known = Underlyings({"BTC/USDT": "BTC", "BTC-PERP": "BTC", "ES": "S&P 500"})
     >>> known.of("BTC/USDT"), known.of("BTC"), known.of("ETH")
     ('BTC', 'BTC', 'ETH')
     >>> known.joined("BTC/USDT"), known.joined("BTC"), known.joined("ES"), known.joined("ETH")
     (('BTC', 'BTC-PERP'), ('BTC-PERP', 'BTC/USDT'), ('S&P 500',), ())
+    >>> spelt = underlyings_of([], ["XAUUSD", "xau/usd", "BTCUSDT"])
+    >>> spelt.of("XAU-USD"), spelt.joined("XAU-USD"), spelt.joined("BTC/USDT"), spelt.spellings("XAUUSD")
+    ('XAUUSD', ('XAUUSD', 'xau/usd'), ('BTCUSDT',), ('XAUUSD', 'xau/usd'))
     """
 
     by_symbol: Mapping[str, str] = field(default_factory=dict)
-    """By symbol, where an instrument says so."""
+    """By symbol, where it is another name: an underlying, or the first spelling of its market."""
+    markets: Markets = ANY_MARKETS
+    names: Mapping[Market, str] = field(default_factory=dict)
+    """By market: that name, for spellings that nothing is known of."""
+    traded: tuple[str, ...] = ()
+    """The symbols in which there are episodes or open trades."""
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -222,7 +328,9 @@ class Underlyings:
 
     def of(self, symbol: str) -> str:
         """The underlying of a symbol."""
-        return self.by_symbol.get(symbol, symbol)
+        if symbol in self.by_symbol:
+            return self.by_symbol[symbol]
+        return self.names.get(self.markets.of(symbol), symbol) if self.names else symbol
 
     def joined(self, symbol: str) -> tuple[str, ...]:
         """The other symbols with the same underlying, in alphabetical order."""
@@ -232,9 +340,45 @@ class Underlyings:
             others.add(underlying)
         return tuple(sorted(others - {symbol}))
 
+    def spellings(self, symbol: str) -> tuple[str, ...]:
+        """A symbol, and the other spellings of its market in which there are episodes or open trades."""
+        market = self.markets.of(symbol)
+        return (symbol, *(each for each in self.traded if each != symbol and self.markets.of(each) == market))
+
 
 NO_UNDERLYINGS = Underlyings()
 """Every symbol is its own underlying."""
+
+
+def same_market(spellings: Sequence[str]) -> str:
+    """The sentence that says which spellings count as one market.
+
+    >>> same_market(["XAUUSD", "xauusd", "XAU/USD"])
+    'XAUUSD, xauusd and XAU/USD are one market.'
+    """
+    return f"{', '.join(spellings[:-1])} and {spellings[-1]} are one market."
+
+
+def underlyings_of(instruments: Iterable[Instrument], traded: Iterable[str]) -> Underlyings:
+    """What symbols have in common, by the instruments that are saved and the symbols in which there are trades."""
+    every, symbols = tuple(instruments), tuple(sorted(traded))
+    markets = markets_of(every)
+    members: dict[Market, list[str]] = {}
+    for symbol in dict.fromkeys([*symbols, *(each.symbol for each in every if each.underlying is not None)]):
+        members.setdefault(markets.of(symbol), []).append(symbol)
+    saved = {markets.of(each.symbol): each.underlying for each in every if each.underlying is not None}
+    names = {market: saved.get(market) or spellings[0] for market, spellings in members.items()}
+    return Underlyings(
+        by_symbol={
+            symbol: names[market]
+            for market, spellings in members.items()
+            for symbol in spellings
+            if symbol != names[market]
+        },
+        markets=markets,
+        names=names,
+        traded=symbols,
+    )
 
 
 def unit_worth(instrument: Instrument, account_currency: str) -> UnitWorth:

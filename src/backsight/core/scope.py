@@ -1,7 +1,7 @@
 """Scope: which deployment and which mode an answer is about, also where the caller names neither."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from backsight.core.portfolio import MODES, Mode
@@ -17,18 +17,30 @@ class AnswerScope:
     """A deployment and a mode, and the defaults that were taken to find them."""
 
     deployment: Deployment | None
-    """The named deployment, or the only one; None if there is none yet, or if there are several."""
+    """The deployment whose mood and plans count: the named one, or the only one; None if there is none, or several."""
+    evidence_of: Deployment | None
+    """The named deployment: only its trades count. None if none is named: then no trade is left out for its deployment,
+    so that a trade of another deployment never hides one."""
     deployments: tuple[Deployment, ...]
     """The named deployment, or all that the caller may have meant."""
     mode: Mode
-    notes: tuple[str, ...]
-    """Sentences on the defaults that were taken and on the trades that they leave out."""
+    deployment_notes: tuple[str, ...]
+    """Sentences on the deployment that was taken by default."""
+    mode_notes: tuple[str, ...]
+    """Sentences on the mode that was taken by default, and on the trades that it leaves out."""
     neutral_because: str | None
     """Why no mood is known; None if it is the mood of the deployment."""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on all defaults that were taken."""
+        return self.deployment_notes + self.mode_notes
+
+    @property
     def strategy_name(self) -> str | None:
-        return None if self.deployment is None else self.deployment.strategy_name
+        """The strategy of the named deployment, or of all deployments."""
+        names = {each.strategy_name for each in self.deployments}
+        return next(iter(names)) if len(names) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,36 +70,73 @@ def needs_trade_counts(query: ScopeQuery, candidates: Sequence[Deployment]) -> b
     return query.mode is None and not query.all_modes and len({each.mode for each in candidates}) > 1
 
 
+def only_deployment(candidates: Sequence[Deployment]) -> Deployment | None:
+    """The only deployment that a caller can mean; None if there is none, or if there are several.
+
+    The one for trades that are reported without a deployment never counts as a second one.
+    """
+    run = [each for each in candidates if not each.is_manual] or candidates
+    return run[0] if len(run) == 1 else None
+
+
+def first_to_read(candidates: Sequence[Deployment], used: Collection[str]) -> list[Deployment]:
+    """The candidates in the order in which an answer of one deployment takes them.
+
+    Those with trades or ticks (`used`, by id) come first, so that a new deployment hides none; of these the oldest, so
+    that the first stays the first; those for trades that are reported without a deployment come after the others.
+    """
+    return sorted(candidates, key=lambda each: (each.id not in used, each.is_manual, each.recorded_at, each.name))
+
+
 def scope_of(query: ScopeQuery, candidates: Sequence[Deployment], trades: Mapping[Mode, int]) -> AnswerScope:
     """The scope that a query names, completed by defaults.
 
-    `candidates` are those of `candidates_for`; `trades` counts their closed trades by mode, where
+    `candidates` are those of `candidates_for`; `trades` counts the closed trades that the query is about by mode, where
     `needs_trade_counts`.
 
-    Without a deployment: the only candidate. Without a mode: the deployment's, else the only mode with trades, else
-    live; trades of other modes are counted in the notes.
+    Without a deployment: the only one, see `only_deployment`. Without a mode: the one with the most closed trades; on a
+    tie that of the only deployment, else live. Trades of other modes are counted in the notes. More trades never make
+    the number of trades in the default mode smaller: nothing that is added hides a history.
     """
-    deployment = candidates[0] if len(candidates) == 1 else None
-    notes: list[str] = []
+    deployment = only_deployment(candidates)
+    deployment_notes: tuple[str, ...] = ()
     if query.deployment is None and deployment is not None:
-        notes.append(_only_note(query, deployment))
-    mode = query.mode
+        deployment_notes = (_only_note(query, deployment, candidates),)
+    mode, mode_notes = query.mode, list[str]()
     if mode is None:
-        mode, mode_notes = _default_mode(candidates, trades)
-        notes += () if query.all_modes else mode_notes
+        mode, mode_notes = _default_mode(candidates, deployment, trades)
     return AnswerScope(
         deployment=deployment,
+        evidence_of=query.deployment,
         deployments=tuple(candidates),
         mode=mode,
-        notes=tuple(notes),
+        deployment_notes=deployment_notes,
+        mode_notes=() if query.all_modes else tuple(mode_notes),
         neutral_because=None if deployment is not None else _neutral_note(query, candidates),
     )
 
 
-def _only_note(query: ScopeQuery, deployment: Deployment) -> str:
+def _only_note(query: ScopeQuery, deployment: Deployment, candidates: Sequence[Deployment]) -> str:
     mode = "" if query.mode is None else f" {query.mode}"
     strategy = "" if query.strategy_name is None else f" of {query.strategy_name!r}"
-    return f"For {deployment.name!r} ({deployment.mode}), the only{mode} deployment{strategy}."
+    others = [each for each in candidates if each != deployment]
+    rest = f" beside {_as_arguments(others)}" if others else ""
+    return f"For {deployment.name!r} ({deployment.mode}), the only{mode} deployment{strategy}{rest}."
+
+
+def first_note(deployment: Deployment, candidates: Sequence[Deployment]) -> str:
+    """The sentence on the deployment that an answer is about where several may be meant."""
+    others = [each for each in candidates if each != deployment]
+    return (
+        f"For {deployment.name!r} ({deployment.mode}), one of {len(candidates)} deployments: {_as_arguments(others)}."
+    )
+
+
+def _as_arguments(deployments: Sequence[Deployment]) -> str:
+    """Deployments as the argument to name them by, the first of many."""
+    named = [f"deployment={each.name!r}" for each in deployments[:PLACES_LISTED]]
+    more = len(deployments) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def _neutral_note(query: ScopeQuery, candidates: Sequence[Deployment]) -> str:
@@ -105,21 +154,27 @@ def listed_names(deployments: Sequence[Deployment]) -> str:
     return names if len(deployments) <= NAMES_LISTED else f"{names}, …"
 
 
-def _default_mode(candidates: Sequence[Deployment], trades: Mapping[Mode, int]) -> tuple[Mode, list[str]]:
+def _default_mode(
+    candidates: Sequence[Deployment], only: Deployment | None, trades: Mapping[Mode, int]
+) -> tuple[Mode, list[str]]:
     """The mode of a scope that names none, and what to say about it."""
     modes = {each.mode for each in candidates}
     if len(modes) == 1:
-        (only,) = modes
-        return only, [f"All {len(candidates)} deployments are {only}."] if len(candidates) > 1 else []
-    traded = [mode for mode in MODES if trades.get(mode)]
-    if len(traded) == 1:
-        return traded[0], [f"Mode {traded[0]}, the only one with closed trades."]
-    left_out = [mode for mode in traded if mode != "live"]
-    notes = [
+        (shared,) = modes
+        return shared, [f"All {len(candidates)} deployments are {shared}."] if len(candidates) > 1 and not only else []
+    usual: Mode = "live" if only is None else only.mode
+    most = max([usual, *MODES], key=lambda mode: trades.get(mode, 0))  # the first of several with as many
+    others = [mode for mode in MODES if mode != most and trades.get(mode)]
+    if not others:
+        return most, [f"Mode {most}, the only one with closed trades."] if trades.get(most) and not only else []
+    left_out = [
         f"{count_of(trades[mode], 'trade')} in {mode} {_be(trades[mode])} not counted: mode={mode!r}."
-        for mode in left_out
+        for mode in others
     ]
-    return "live", (["Mode live."] if notes else []) + notes
+    return most, [
+        f"Mode {most}, with most trades." if trades[most] > max(map(trades.__getitem__, others)) else f"Mode {most}.",
+        *left_out,
+    ]
 
 
 # Where there are trades, for answers that are empty

@@ -160,6 +160,11 @@ class Deployment:
     known_at: datetime
     recorded_at: datetime
 
+    @property
+    def is_manual(self) -> bool:
+        """Whether it is for trades that are reported without a deployment; no other may have such a name."""
+        return is_manual_name(self.name)
+
 
 def manual_account_name(mode: Mode) -> str:
     """The name of the account for trades in a mode that are reported without a deployment.
@@ -184,6 +189,15 @@ def manual_name(strategy_name: str, mode: Mode) -> str:
     return f"{manual_account_name(mode)}:{strategy_name}"
 
 
+def is_manual_name(name: str) -> bool:
+    """Whether a name belongs to what is made for trades that are reported without a deployment.
+
+    >>> is_manual_name("manual-sim:S"), is_manual_name("manual"), is_manual_name("manually")
+    (True, True, False)
+    """
+    return name.partition(":")[0] in map(manual_account_name, MODES)
+
+
 def refuse_manual_name(name: str) -> None:
     """Refuse a name that belongs to the accounts and deployments for trades that are reported without a deployment.
 
@@ -193,5 +207,5 @@ def refuse_manual_name(name: str) -> None:
     ...
     backsight.core.errors.Invalid: name: 'manual:S' is reserved for trades without a deployment; choose another name
     """
-    if name.partition(":")[0] in map(manual_account_name, MODES):
+    if is_manual_name(name):
         raise Invalid(f"{name!r} is reserved for trades without a deployment; choose another name", field="name")

@@ -12,7 +12,7 @@ from backsight.core.text.counts import count_of
 from backsight.operation import command, query
 from backsight.services.agent_settings import add_event, session_of, share
 from backsight.services.context import Context
-from backsight.services.deployments import deployment_named, the_deployment
+from backsight.services.deployments import chosen_deployment, deployment_named
 from backsight.store.view import everything
 
 DEPLOYMENT = "The deployment, by name or id."
@@ -79,7 +79,7 @@ def session_status(
     """See whether an agent carries context from run to run, for how many runs, and how old its session is."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = the_deployment(view, deployment)
+        target, _ = chosen_deployment(view, deployment)
         return _status(target, session_of(view, target.id), at=view.as_of)
 
 

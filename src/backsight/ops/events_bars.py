@@ -11,6 +11,7 @@ from backsight.core.errors import Invalid
 from backsight.core.market import Bar
 from backsight.core.text.counts import count_of
 from backsight.operation import query
+from backsight.services.bar_symbols import symbol_of_bars
 from backsight.services.context import Context
 from backsight.store import bars as stored
 from backsight.store.view import View
@@ -53,6 +54,7 @@ def list_bars(
         end = min(view.as_of, until or view.as_of)
         if since is not None and since >= end:
             raise Invalid("is not before the end of the period; give an earlier instant", field="since")
+        symbol = symbol_of_bars(view, symbol)
         intervals = _known_intervals(view, symbol)
         if interval_seconds is not None and interval_seconds not in intervals:
             known = ", ".join(map(str, intervals)) or "none"

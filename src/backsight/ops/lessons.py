@@ -1,6 +1,6 @@
 """Lessons: learn from a strategy's closed trades, test whether memory helps, and decide on proposals."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
@@ -49,6 +49,7 @@ from backsight.services.deployments import (
     deployment_at,
     deployment_named,
     deployments_at,
+    deployments_to_read,
     resolve_scope,
     the_deployment,
 )
@@ -243,7 +244,9 @@ def active_lessons(
     """Get the lessons in force for a deployment, as its agent reads them."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target, default = chosen_deployment(view, deployment)
+        target, default = chosen_deployment(
+            view, deployment, shows=lambda each: stored.active_note(view, each.id) is not None
+        )
         is_withheld = as_of is None and withholds_from_queries(view, target)
         note = None if is_withheld else stored.active_note(view, target.id)
         text = None if is_withheld else _visible_text(view, note, target)
@@ -266,7 +269,7 @@ def active_lessons(
 def list_lessons(
     ctx: Context,
     *,
-    deployment: Annotated[Key | None, "The deployment, by name or id; the only one if left out."] = None,
+    deployment: Annotated[Key | None, "The deployment, by name or id; every one if left out."] = None,
     strategy_name: Annotated[Name | None, "Instead of a deployment: a strategy with all its deployments."] = None,
     limit: Annotated[Limit, "The maximum number of revisions, and of reflections."] = 20,
     as_of: AsOf = None,
@@ -282,23 +285,42 @@ def list_lessons(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         if strategy_name is not None:
-            strategy_id, deployment_id = _strategy_id(view, strategy_name), None
-            deployments = stored_strategies.deployments(view)
+            strategy_id = _strategy_id(view, strategy_name)
+            deployments = [each for each in stored_strategies.deployments(view) if each.strategy_id == strategy_id]
+            notes = stored.notes(view, strategy_id=strategy_id)
+            reflections = stored.reflections(view, limit=limit, strategy_id=strategy_id)
         else:
-            target = the_deployment(view, deployment)
-            strategy_id, deployment_id = target.strategy_id, target.id
-            deployments = [target]
-        notes = stored.notes(view, strategy_id=strategy_id, deployment_id=deployment_id)
-        reflections = stored.reflections(view, limit=limit, strategy_id=strategy_id, deployment_id=deployment_id)
-        in_mode = {each.mode: each for each in deployments if each.strategy_id == strategy_id}
+            first, _ = chosen_deployment(view, deployment)
+            deployments = [first] if deployment is not None else deployments_to_read(view, deployments_at(view))
+            notes = _newest_first(
+                each
+                for target in deployments
+                for each in stored.notes(view, strategy_id=target.strategy_id, deployment_id=target.id)
+            )
+            reflections = _latest_first(
+                each
+                for target in deployments
+                for each in stored.reflections(view, limit=limit, deployment_id=target.id)
+            )[:limit]
+        in_mode = {(each.strategy_id, each.mode): each for each in reversed(deployments)}
         columns = ctx.database.trade_images.at(view)
-        watched = tuple(read_watch_list(view, columns, each) for _, each in sorted(in_mode.items()))
+        watched = tuple(
+            read_watch_list(view, columns, each) for _, each in sorted(in_mode.items(), key=lambda item: item[0][::-1])
+        )
     return LessonList(
         notes=tuple(notes[:limit]),
         attempts=tuple(map(_attempt_view, reflections)),
         watched=watched,
         as_of=view.as_of,
     )
+
+
+def _newest_first(notes: Iterable[ReflectionNote]) -> list[ReflectionNote]:
+    return sorted(notes, key=lambda each: (each.generated_at, each.id), reverse=True)
+
+
+def _latest_first(reflections: Iterable[Reflection]) -> list[Reflection]:
+    return sorted(sorted(reflections, key=lambda each: each.id), key=lambda each: each.known_at, reverse=True)
 
 
 @query(audience=("trader",))
@@ -451,7 +473,7 @@ def review_period(
         raise Invalid(f"{format_instant(end)} is before 1970; give a later instant", field="ending")
     with ctx.reading() as connection:
         view = ctx.view(connection, end, seen_at)
-        target = the_deployment(view, deployment)
+        target, _ = chosen_deployment(view, deployment)
         record, evidence = read_period(view, ctx.database.trade_images.at(view), target, period)
         note = stored.active_note(view, target.id)
     best, worst = best_and_worst(record.trades)

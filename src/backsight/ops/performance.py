@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from backsight.arguments import AsOf, Instant, Key, Limit, Name, SeenAt, Symbol
 from backsight.core.errors import Invalid
+from backsight.core.instruments import same_market
 from backsight.core.portfolio import Mode
 from backsight.core.reflection.notes import NoteView
 from backsight.core.strategies import Deployment
@@ -35,6 +36,7 @@ from backsight.store import notes as stored_notes
 from backsight.store import state as stored_state
 from backsight.store import strategies as stored_strategies
 from backsight.store import trades as stored_trades
+from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
 RECENT = 30
@@ -199,12 +201,12 @@ def get_strategy_performance(
     """Get how a strategy does: win rate, expectancy, Sharpe ratio, drawdown, by regime, symbol and direction."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        name = _strategy_named(view, strategy)
+        trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
+        name, default = _strategy_named(trades, strategy)
         scope = resolve_scope(view, strategy_name=name, mode=mode)
         own = [each for each in scope.deployments if each.mode == scope.mode]
-        trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
         performance = performance_of(trades, own)
-        message = " ".join([*scope.notes, _strategy_message(name, performance)])
+        message = " ".join([*default, *scope.notes, _strategy_message(name, performance)])
         if not performance.figures.trades:
             hint = hint_where_trades_are(view, mode=scope.mode, strategy_name=name, strategy_argument="strategy")
             message = f"{message} {hint}"
@@ -225,18 +227,23 @@ def get_strategy_performance(
         )
 
 
-def _strategy_named(view: View, name: str | None) -> str:
-    """The name of a strategy that is deployed; by default the only one."""
-    names = sorted({each.strategy_name for each in deployments_at(view)})
+def _strategy_named(trades: KnownTrades, name: str | None) -> tuple[str, tuple[str, ...]]:
+    """The name of a strategy that is deployed, and a sentence on the default: the only one, or that with most trades.
+
+    So a strategy that is deployed later hides none.
+    """
+    names = sorted({each.strategy_name for each in deployments_at(trades.view)})
     if not names:
         raise Invalid("no strategy is deployed yet; deploy one, or remember a trade", field="strategy")
-    if name is None and len(names) == 1:
-        return names[0]
-    if name in names:
-        return name
-    problem = "there are several strategies" if name is None else f"no strategy {name!r} is deployed"
-    more = f" or {count_of(len(names) - 5, 'other')}" if len(names) > 5 else ""
-    raise Invalid(f"{problem}; name one of {', '.join(names[:5])}{more}", field="strategy")
+    if name is not None and name not in names:
+        more = f" or {count_of(len(names) - 5, 'other')}" if len(names) > 5 else ""
+        raise Invalid(f"no strategy {name!r} is deployed; name one of {', '.join(names[:5])}{more}", field="strategy")
+    if name is not None or len(names) == 1:
+        return name or names[0], ()
+    most = trades.most_in_one_mode()
+    chosen = max(names, key=lambda each: most.get(each, 0))
+    others = [f"strategy={each!r}" for each in names if each != chosen]
+    return chosen, (f"For {chosen!r}, the strategy with most trades: see also {_listed(others)}.",)
 
 
 def _strategy_message(name: str, performance: Performance) -> str:
@@ -336,10 +343,11 @@ def break_down(
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy, mode=mode)
+        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy, mode=mode, symbol=symbol)
+        spellings = None if symbol is None else underlyings(view).spellings(symbol)
         own = {each.id: each.name for each in scope.deployments if each.mode == scope.mode}
         trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
-        rows = closed_within(trades.columns, trades.rows(own), symbol=symbol, since=since, until=until)
+        rows = closed_within(trades.columns, trades.rows(own), symbols=spellings, since=since, until=until)
         by_label = rows_by_label(trades.columns, rows, by, own)
         groups = figures_by(trades.columns, by_label, most=limit)
         shown = f"{len(groups)} of {len(by_label)} groups" if len(by_label) > limit else count_of(len(groups), "group")
@@ -349,6 +357,8 @@ def break_down(
         currencies = sorted({each.currency for each in accounts if each.id in used})
         if len(currencies) > 1 and by != "deployment":
             sentence += f" Net adds {' and '.join(currencies)} without conversion: name a deployment, or read R."
+        if spellings is not None and len(spellings) > 1:
+            sentence += f" {same_market(spellings)}"
         if not len(rows):
             sentence = "No closed trades match. " + hint_where_trades_are(view, mode=scope.mode, symbol=symbol)
     return BrokenDown(
@@ -377,8 +387,10 @@ def get_equity(
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target, default = chosen_deployment(view, deployment)
         trades = KnownTrades(view=view, columns=ctx.database.trade_images.at(view))
+        target, default = chosen_deployment(
+            view, deployment, shows=lambda each: equity_of(trades, [each]).missing is None
+        )
         equity = equity_of(trades, [target])
         account_currency = equity.currency or ""
         last = view.as_of.date() if until is None else min(view.as_of, until - timedelta(microseconds=1)).date()

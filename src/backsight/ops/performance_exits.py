@@ -10,6 +10,7 @@ from backsight.core.text.counts import count_of
 from backsight.operation import query
 from backsight.services.context import Context
 from backsight.services.deployments import resolve_scope
+from backsight.store.instruments import underlyings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +61,12 @@ def compare_exits(
 
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        scope = resolve_scope(view, deployment=deployment, mode=mode)
+        scope = resolve_scope(view, deployment=deployment, mode=mode, symbol=symbol)
+        spellings = None if symbol is None else underlyings(view).spellings(symbol)
         own = {each.id for each in scope.deployments if each.mode == scope.mode}
         columns = ctx.database.trade_images.at(view)
     rows = known_trades(columns, view.horizon, lambda group: group.deployment_id in own)
-    rows = closed_within(columns, rows, symbol=symbol, since=since, until=until)
+    rows = closed_within(columns, rows, symbols=spellings, since=since, until=until)
     figures = plain_exits(columns, rows, stop_r=stop_r, target_r=target_r)
     sentence = (
         f"{count_of(figures.n, 'trade')} with known excursions: {figures.stopped} would have been stopped, of which"

@@ -25,6 +25,7 @@ from backsight.arguments import (
 )
 from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound, Refused
+from backsight.core.instruments import spelling_of
 from backsight.core.memory.affective import Mood
 from backsight.core.memory.episodic import Episode
 from backsight.core.memory.kind import MemoryKind
@@ -167,6 +168,7 @@ def recall_memories(
             strategy_name=strategy_name,
             mode=None if mode == "all" else mode,
             all_modes=mode == "all",
+            symbol=symbol,
         )
         target = scope.deployment
         is_withheld = as_of is None and cursor is None and withholds_from_queries(view, target)
@@ -176,8 +178,9 @@ def recall_memories(
             context=merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
             market_context=market_context,
             direction=direction,
-            strategy_name=strategy_name,
-            deployment_id=None if target is None else target.id,
+            strategy_name=strategy_name or scope.strategy_name,
+            deployment_id=None if scope.evidence_of is None else scope.evidence_of.id,
+            mood_of=None if target is None or scope.evidence_of is not None else target.id,
             mode="all" if mode == "all" else scope.mode,
             memory_types=kinds,
             tags=tuple(tags),
@@ -500,5 +503,9 @@ def _message(scope: AnswerScope, answer: RecallAnswer, session: RecallSession, o
 
 
 def _joined_in_words(symbol: str, joined: tuple[str, ...]) -> str | None:
-    """Which symbols count as the symbol, because they have the same underlying; None if it stands alone."""
-    return f"Trades of {with_joined(symbol, joined)} count as one: they have the same underlying." if joined else None
+    """Which symbols count as the symbol, and why; None if it stands alone."""
+    if not joined:
+        return None
+    is_spelling = all(spelling_of(each) == spelling_of(symbol) for each in joined)
+    reason = "they are one market" if is_spelling else "they have the same underlying"
+    return f"Trades of {with_joined(symbol, joined)} count as one: {reason}."

@@ -44,7 +44,7 @@ class AgentState:
     closes: int
     equity_seen: int
     each: tuple[DeploymentState, ...]
-    """The mood of every deployment, if there are several and none is named."""
+    """The mood of every deployment, if there are several and none is named; that of the only one is above."""
     message: str
     as_of: datetime
 
@@ -88,21 +88,26 @@ def get_agent_state(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         scope = resolve_scope(view, deployment=deployment)
-        rows = [mood_rows(view, each) for each in scope.deployments] or [(manual_account_row(view), None)]
-    moods = [mood_from(*pair, max_drawdown=max_drawdown) for pair in rows]
-    states = [
-        DeploymentState(deployment=each, mood=mood, closes=_count(strategy), equity_seen=_count(account))
-        for each, mood, (account, strategy) in zip(scope.deployments, moods, rows, strict=False)
-    ]
-    only = None if len(rows) > 1 else rows[0]
-    closes, equity_seen = (0, 0) if only is None else (_count(only[1]), _count(only[0]))
+        rows = {each: mood_rows(view, each) for each in scope.deployments}
+        account, strategy = (None, None) if scope.deployment is None else rows[scope.deployment]
+        if not rows:
+            account = manual_account_row(view)
+    states = tuple(
+        DeploymentState(
+            deployment=each,
+            mood=mood_from(*pair, max_drawdown=max_drawdown),
+            closes=_count(pair[1]),
+            equity_seen=_count(pair[0]),
+        )
+        for each, pair in rows.items()
+    )
     return AgentState(
         deployment=scope.deployment,
-        mood=mood_from(None, None) if only is None else moods[0],
-        closes=closes,
-        equity_seen=equity_seen,
-        each=tuple(states) if only is None else (),
-        message=_state_message(scope, closes, equity_seen),
+        mood=mood_from(account, strategy, max_drawdown=max_drawdown),
+        closes=_count(strategy),
+        equity_seen=_count(account),
+        each=states if len(states) > 1 else (),
+        message=_state_message(scope, _count(strategy), _count(account)),
         as_of=view.as_of,
     )
 
@@ -112,15 +117,15 @@ def _count(row: MoodRow | None) -> int:
 
 
 def _state_message(scope: AnswerScope, closes: int, equity_seen: int) -> str:
-    sentences = [*scope.notes]
-    if len(scope.deployments) > 1:
+    sentences = [*scope.deployment_notes]
+    if scope.deployment is None and scope.deployments:
         sentences.append(f"{len(scope.deployments)} deployments, each with its mood; name one to see it alone.")
     elif scope.neutral_because is not None and not equity_seen:
         sentences.append(scope.neutral_because)
     else:
         trades, readings = count_of(closes, "closed trade"), count_of(equity_seen, "reading")
         sentences.append(f"After {trades} and {readings} of the account's equity.")
-    if len(scope.deployments) <= 1 and not equity_seen:
+    if (scope.deployment is not None or not scope.deployments) and not equity_seen:
         sentences.append("Drawdown is not known before record_equity or a tick gives the equity.")
     return " ".join(sentences)
 
@@ -143,7 +148,7 @@ def get_behavioral_analysis(
     """
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)
+        scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode, symbol=symbol)
         strategy = strategy_name or (None if deployment is None else scope.strategy_name)
         behaviors = behaviors_at(ctx, view, scope.mode, strategy_name=strategy, symbol=symbol)
         strategies = strategy_drifts_at(view, scope.mode, (each.strategy_name for each in behaviors))

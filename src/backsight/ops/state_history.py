@@ -13,7 +13,7 @@ from backsight.core.text.counts import count_of
 from backsight.operation import query
 from backsight.services.context import Context
 from backsight.services.deployments import chosen_deployment
-from backsight.services.mood import mood_series
+from backsight.services.mood import mood_rows, mood_series
 
 MostPoints = Annotated[int, Field(strict=True, ge=2, le=1_000)]
 
@@ -68,7 +68,7 @@ def get_state_history(
     """Get the mood of a deployment over time: equity, drawdown and risk appetite; confidence and streaks."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target, notes = chosen_deployment(view, deployment)
+        target, notes = chosen_deployment(view, deployment, shows=lambda each: any(mood_rows(view, each)))
         account, strategy = mood_series(view, target, since=since, limit=limit)
     readings, closes = _count(account), _count(strategy)
     counts = f"{count_of(readings, 'fact')} about the account and {count_of(closes, 'close')} by then."

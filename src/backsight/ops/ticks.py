@@ -77,7 +77,7 @@ from backsight.services.agent_settings import refuse_stopped
 from backsight.services.calls import resolve_calls
 from backsight.services.card_outcomes import resolve_open_cards
 from backsight.services.context import Context
-from backsight.services.deployments import account_of, deployment_named, the_deployment
+from backsight.services.deployments import account_of, chosen_deployment, deployment_named, the_deployment
 from backsight.services.id_prefixes import whole_id
 from backsight.services.instant_bounds import check_instant, check_snapshot_instant
 from backsight.services.learning import LearningReport
@@ -301,7 +301,7 @@ def preview_context(
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         at = view.as_of
-        target = the_deployment(view, deployment)
+        target, _ = chosen_deployment(view, deployment)
         decision = stored.last_decision(view, target)
         last = None if decision is None else as_last(decision)
         of_account = stored.last_decision_of_account_then(view, target.account_id)
@@ -533,7 +533,9 @@ def list_decisions(
         before, horizon = read_cursor(cursor, _instant_and_sequence, query=query_arguments)
     with ctx.reading() as connection:
         view = View(connection, ctx.owner, horizon)
-        target = the_deployment(view, deployment)
+        target, _ = chosen_deployment(
+            view, deployment, shows=lambda each: stored.last_of_deployment(view, each.id) is not None
+        )
         decisions = stored.decisions(
             view,
             deployment_id=target.id,
@@ -591,7 +593,7 @@ def get_recent_activity(
     """Get the recent activity of a deployment: rejections, executed orders, today's result, losing streak."""
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
-        target = the_deployment(view, deployment)
+        target, _ = chosen_deployment(view, deployment)
         last = stored.last_of_deployment(view, target.id)
         day_start = day_start_equity(last, view.as_of)
         state = recent_state(view, target, now=view.as_of, day_start_equity=day_start)

@@ -39,7 +39,6 @@ from backsight.core.memory.episodic import Episode, episode_id_of, episode_of_tr
 from backsight.core.memory.prospective import Plan
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime
-from backsight.core.strategies import Deployment
 from backsight.core.text.counts import count_of
 from backsight.core.trades.mark import OpenResult, PositionMark, open_result
 from backsight.core.trades.report import TradeNote, TradeReport, checked_report, trade_from_report, with_note
@@ -73,6 +72,8 @@ from backsight.services.trade_reports import (
     earlier_report,
     key_conflict,
     ledger_trade,
+    ledger_trade_of_strategy,
+    mode_of_report,
     reported_deployment,
     revise_trade,
     runs_by_ticks,
@@ -231,8 +232,8 @@ def remember_trade(
 ) -> RememberedTrade:
     """Remember a closed trade with its context and outcome.
 
-    Call it once after every close; the same call again changes nothing. On a deployment that runs by ticks, it adds
-    your words, confidence and tags to the trade that the broker's fills made.
+    Call it once after every close; the same call again changes nothing. If the strategy's ledger has the trade from the
+    broker's fills, your words, confidence and tags are added to it.
     """
     stated = TradeReport(
         symbol=symbol,
@@ -261,13 +262,20 @@ def remember_trade(
     )
     with ctx.writing() as transaction:
         report = checked_report(stated, now=ctx.now)
-        target = reported_deployment(transaction, ctx, deployment, strategy_name, mode=mode)
-        if deployment is not None and runs_by_ticks(transaction, ctx, target):
-            return _add_to_ledger_trade(transaction, ctx, target, report)
+        connection = transaction.connection
+        if deployment is not None:
+            target = reported_deployment(transaction, ctx, deployment, strategy_name, mode=mode)
+            if runs_by_ticks(transaction, ctx, target):
+                return _add_to_ledger_trade(transaction, ctx, ledger_trade(transaction, ctx, target, report), report)
         trade_id, former = earlier_report(transaction, ctx, idempotency_key, closed_at)
         if former is not None:
             return _repeated(former, ctx.request_digest)
-        connection = transaction.connection
+        if deployment is None:
+            ledgers = ledger_trade_of_strategy(transaction, ctx, report, strategy_name, mode=mode)
+            if ledgers is not None:
+                return _add_to_ledger_trade(transaction, ctx, ledgers, report)
+            stated_mode = mode or mode_of_report(ctx.view(connection), strategy_name)
+            target = reported_deployment(transaction, ctx, None, strategy_name, mode=stated_mode)
         trade = trade_from_report(
             with_state_at_entry(connection, target, report),
             target,
@@ -626,11 +634,8 @@ def _remember_trade_operation() -> Operation:
     return operation
 
 
-def _add_to_ledger_trade(
-    transaction: Transaction, ctx: Context, deployment: Deployment, report: TradeReport
-) -> RememberedTrade:
+def _add_to_ledger_trade(transaction: Transaction, ctx: Context, trade: Trade, report: TradeReport) -> RememberedTrade:
     """Add the note of a report to the trade of the ledger that it is about."""
-    trade = ledger_trade(transaction, ctx, deployment, report)
     if trade.request_digest == ctx.request_digest:
         return _repeated(trade, ctx.request_digest)
     annotated = replace(with_note(trade, report.note, now=ctx.now), request_digest=ctx.request_digest)

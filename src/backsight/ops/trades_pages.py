@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from backsight.arguments import AsOf, Cursor, Flag, Instant, JsonObject, Key, Limit, Loose, Name, Number, SeenAt, Symbol
 from backsight.core.errors import Invalid
 from backsight.core.instants import Horizon
+from backsight.core.instruments import same_market
 from backsight.core.memory.episodic import Episode, episode_id_of
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.recall.record import ModeChoice
@@ -24,6 +25,7 @@ from backsight.services.id_prefixes import episode_known_then, trade_known_then,
 from backsight.services.paging import cursor_after, instant_and_id, read_cursor
 from backsight.store import memories as stored_memories
 from backsight.store import trades as stored
+from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
 TradeOrder = Literal["newest", "oldest", "best", "worst", "best_r", "worst_r", "longest"]
@@ -109,14 +111,16 @@ def list_trades(
             strategy_name=strategy_name,
             mode=None if mode == "all" else mode,
             all_modes=mode == "all",
+            symbol=symbol,
         )
+        spellings = None if symbol is None else underlyings(view).spellings(symbol)
         one_mode = None if mode == "all" else scope.mode
         total, after = None, None
         if by_columns:
             request = ColumnQuery(
                 scope=scope,
                 mode=one_mode,
-                symbol=symbol,
+                symbols=spellings,
                 strategy_name=strategy_name,
                 direction=direction,
                 since=since,
@@ -132,7 +136,7 @@ def list_trades(
             trades = [
                 trade
                 for trade in open_trades
-                if _is_listed(trade, scope, symbol=symbol, direction=direction, since=since, until=until)
+                if _is_listed(trade, scope, symbols=spellings, direction=direction, since=since, until=until)
                 and (position is None or _follows(trade, position))
             ]
             total = len(trades) if position is None else None
@@ -144,14 +148,16 @@ def list_trades(
                 before=position,
                 since=since,
                 until=until,
-                symbol=symbol,
+                symbol=spellings,
                 strategy_name=strategy_name,
-                deployment_id=None if scope.deployment is None else scope.deployment.id,
+                deployment_id=None if scope.evidence_of is None else scope.evidence_of.id,
                 side=direction,
                 mode=one_mode,
                 status=status,
             )
         message = _list_message(scope, status, order, min(len(trades), limit), total, more=len(trades) > limit)
+        if spellings is not None and len(spellings) > 1:
+            message = f"{message} {same_market(spellings)}"
         if not trades and status == "open":
             message = " ".join([*scope.notes, "No open trades match."])
         elif not trades:
@@ -177,7 +183,7 @@ def _is_listed(
     trade: Trade,
     scope: AnswerScope,
     *,
-    symbol: str | None,
+    symbols: tuple[str, ...] | None,
     direction: Direction | None,
     since: datetime | None,
     until: datetime | None,
@@ -185,8 +191,8 @@ def _is_listed(
     """Whether an open trade matches the filters of a list."""
     opened_at = trade.opened_at
     return (
-        (scope.deployment is None or scope.deployment.id == trade.deployment_id)
-        and symbol in (None, trade.symbol)
+        (scope.evidence_of is None or scope.evidence_of.id == trade.deployment_id)
+        and (symbols is None or trade.symbol in symbols)
         and direction in (None, trade.direction)
         and (since is None or (opened_at is not None and opened_at >= since))
         and (until is None or (opened_at is not None and opened_at < until))
@@ -259,7 +265,8 @@ class ColumnQuery:
 
     scope: AnswerScope
     mode: Mode | None
-    symbol: str | None
+    symbols: tuple[str, ...] | None
+    """The spellings of the market; None for every symbol."""
     strategy_name: str | None
     direction: Direction | None
     since: datetime | None
@@ -290,7 +297,7 @@ def _chosen_rows(columns: Any, horizon: Horizon, request: ColumnQuery) -> Any:
     from backsight.core.trades.figures import rows_by_label
     from backsight.core.trades.listing import with_ids, with_result, within_bounds
 
-    deployment = request.scope.deployment
+    deployment = request.scope.evidence_of
     rows = known_trades(
         columns,
         horizon,
@@ -300,7 +307,7 @@ def _chosen_rows(columns: Any, horizon: Horizon, request: ColumnQuery) -> Any:
             and request.strategy_name in (None, group.strategy_name)
         ),
     )
-    rows = closed_within(columns, rows, symbol=request.symbol, since=request.since, until=request.until)
+    rows = closed_within(columns, rows, symbols=request.symbols, since=request.since, until=request.until)
     names = {each.id: each.name for each in request.scope.deployments}
     groups = [request.group] if request.group is not None else []
     if request.direction is not None:

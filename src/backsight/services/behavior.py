@@ -21,6 +21,7 @@ from backsight.services.context import Context
 from backsight.services.habit_learning import habits_at, strategy_drift_at
 from backsight.store import bars as stored_bars
 from backsight.store import trades as stored_trades
+from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def behaviors_at(
     symbols are read.
     """
     every = habits_at(view, mode, strategy_name=strategy_name, symbol=None)
-    rows = [row for row in every if symbol in (None, row.symbol)]
+    spellings = None if symbol is None else underlyings(view).spellings(symbol)
+    rows = [row for row in every if spellings is None or row.symbol in spellings]
     if not rows:
         return ()
     versions = _version_counts(ctx.database.trade_images.at(view), view.horizon, mode)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.market import Bar
 from backsight.core.memory.episodic import Episode, resolve_call, unjudged_call
+from backsight.services.bar_symbols import symbol_of_bars
 from backsight.services.deployments import deployment_of
 from backsight.services.plan_learning import record_outcome
 from backsight.store import bars as stored_bars
@@ -82,6 +83,7 @@ def _read_move(
 
     Where no bar closed within the horizon, the price did not move.
     """
+    symbol = symbol_of_bars(View(connection, owner, Horizon(as_of=ends)), symbol)
     closed_at = stored_bars.first_close_from(connection, owner, symbol, ends)
     before, last = (_last_bar(connection, owner, symbol, at) for at in (begins, ends))
     first = entry_price or (None if before is None else before.close)
@@ -97,13 +99,13 @@ def price_contradiction(connection: Connection, call: Episode, *, at: datetime) 
     The price must be near the bar that closed last before the call or the bar that the call falls into, if one is
     stored: a split, another quote currency or another contract shows itself as a price far from both.
     """
-    price = call.entry_price
-    before = _last_bar(connection, call.owner_id, call.symbol, at)
+    price, symbol = call.entry_price, symbol_of_bars(View(connection, call.owner_id, Horizon(as_of=at)), call.symbol)
+    before = _last_bar(connection, call.owner_id, symbol, at)
     near = [] if before is None or at - before.closes_at > LONGEST_CLOSURE else [before]
-    for seconds in stored_bars.intervals(connection, call.owner_id, call.symbol):
+    for seconds in stored_bars.intervals(connection, call.owner_id, symbol):
         until = at + timedelta(seconds=seconds)
         near += stored_bars.bars_closed(
-            connection, call.owner_id, symbol=call.symbol, interval_seconds=seconds, after=at, until=until
+            connection, call.owner_id, symbol=symbol, interval_seconds=seconds, after=at, until=until
         )
     if price is None or not near or any(_is_near(price, bar) for bar in near):
         return None

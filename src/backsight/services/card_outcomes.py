@@ -29,6 +29,7 @@ from backsight.core.agents.resolution import (
 from backsight.core.agents.run import AgentRun
 from backsight.core.errors import Invalid, Refused
 from backsight.core.instants import Horizon
+from backsight.services.bar_symbols import symbol_of_bars
 from backsight.services.deployments import deployment_named
 from backsight.store import agents as stored_agents
 from backsight.store import bars as stored_bars
@@ -95,7 +96,7 @@ def _states_of(view: View, run: AgentRun, card_type: CardType) -> CardStates:
         reason = levels if run.misfit is None else f"the result does not fit its type: {run.misfit}"
         state = Resolution(status="not_applicable", known_at=run.known_at, reason=reason)
         return CardStates(run=run, card_type=card_type, levels=None, states=(state,))
-    symbol = str(card_type.value_of(run.card, "symbol")).strip()
+    symbol = _symbol_of(view, card_type, run)
     timeframe = seconds_of(card_type.value_of(run.card, "timeframe"))
     answers: list[tuple[Resolution, ...]] = []
     first_bars = partial(stored_bars.first_bars, view, symbol=symbol, since=_decided_at(run))
@@ -224,8 +225,13 @@ def settle(
 
 def why_pending(view: View, card_type: CardType, run: AgentRun) -> str | None:
     """Why a decision stays pending: there are no bars of its symbol that could decide it; None if there are."""
-    symbol = str(card_type.value_of(run.card, "symbol")).strip()
+    symbol = _symbol_of(view, card_type, run)
     return None if stored_bars.intervals_then(view, symbol) else f"no bars of {symbol} are stored"
+
+
+def _symbol_of(view: View, card_type: CardType, run: AgentRun) -> str:
+    """The symbol of a card, in the spelling in which its bars are stored."""
+    return symbol_of_bars(view, str(card_type.value_of(run.card, "symbol")).strip())
 
 
 def mark_of(view: View, card_type: CardType, run: AgentRun, state: DecisionOutcome) -> float | None:
@@ -233,7 +239,7 @@ def mark_of(view: View, card_type: CardType, run: AgentRun, state: DecisionOutco
     levels = card_levels(card_type, run)
     if state.status != "active" or isinstance(levels, str):
         return None
-    symbol = str(card_type.value_of(run.card, "symbol")).strip()
+    symbol = _symbol_of(view, card_type, run)
     counts = dict.fromkeys(walked_intervals(stored_bars.intervals(view.connection, view.owner, symbol)), 1)
     series = stored_bars.last_bars(view, symbol=symbol, counts=counts).values() if counts else ()
     last = max((bars[-1] for bars in series if bars), key=lambda bar: bar.closes_at, default=None)

@@ -1,6 +1,6 @@
 """Deployments, accounts and strategies by name or id, and those that are made for reports and imports."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,9 +12,12 @@ from backsight.core.scope import (
     AnswerScope,
     ScopeQuery,
     candidates_for,
+    first_note,
+    first_to_read,
     hint_for_nothing,
     listed_names,
     needs_trade_counts,
+    only_deployment,
     scope_of,
 )
 from backsight.core.strategies import (
@@ -30,11 +33,14 @@ from backsight.core.strategies import (
 )
 from backsight.services.context import Context
 from backsight.services.id_prefixes import whole_id
+from backsight.services.names import only_match
+from backsight.store import memories as stored_memories
 from backsight.store import strategies as stored
 from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
+from backsight.store.instruments import underlyings
 from backsight.store.transaction import Transaction
-from backsight.store.view import View
+from backsight.store.view import View, everything
 
 CURRENCY_OF_MANUAL = "USD"
 
@@ -49,6 +55,9 @@ def deployment_named(connection: Connection, owner: str, key: str) -> Deployment
     if deployment is None:
         key = whole_id(connection, owner, stored.DEPLOYMENTS, key, field="deployment")
         deployment = stored.deployment(connection, owner, key)
+    if deployment is None:
+        name = only_match(key, (each.name for each in stored.deployments(everything(connection, owner))))
+        deployment = None if name == key else stored.deployment(connection, owner, name)
     if deployment is None:
         raise _no_deployment(key)
     return deployment
@@ -81,15 +90,23 @@ def resolve_scope(
     strategy_name: str | None = None,
     mode: Mode | None = None,
     all_modes: bool = False,
+    symbol: str | None = None,
 ) -> AnswerScope:
     """The deployment and the mode that an answer is about, and what to say about the defaults that were taken.
 
-    A default is the one that held at the view's horizon: a deployment made later does not change it.
+    A default is the one that held at the view's horizon: a deployment made later does not change it. An answer about
+    a symbol takes the mode with the most trades in it and the symbols that count as it, where there are any.
     """
     named = None if deployment is None else deployment_at(view, deployment)
     query = ScopeQuery(deployment=named, strategy_name=strategy_name, mode=mode, all_modes=all_modes)
     candidates = candidates_for(query, [] if named is not None else deployments_at(view, strategy_name=strategy_name))
-    trades = _closes_by_mode(view, candidates) if needs_trade_counts(query, candidates) else {}
+    trades: Mapping[Mode, int] = {}
+    if needs_trade_counts(query, candidates):
+        if symbol is not None:
+            known = underlyings(view)
+            symbols = {*known.spellings(symbol), *known.joined(symbol)}
+            trades = stored_memories.outcomes_by_mode(view, [each.id for each in candidates], symbols)
+        trades = trades or _by_mode(candidates, _closes(view, candidates))
     return scope_of(query, candidates, trades)
 
 
@@ -108,22 +125,37 @@ def _is_known(view: View, deployment: Deployment) -> bool:
         return True
     if view.seen_at is not None and deployment.recorded_at > view.seen_at:
         return False
-    from backsight.store import decisions as stored_decisions  # few questions are about such a time
-
-    has_tick = stored_decisions.last_of_deployment(view, deployment.id) is not None
-    return has_tick or bool(stored_trades.trades(view, limit=1, deployment_id=deployment.id))
+    return _has_ticks(view, deployment) or bool(stored_trades.trades(view, limit=1, deployment_id=deployment.id))
 
 
-def _closes_by_mode(view: View, deployments: Sequence[Deployment]) -> dict[Mode, int]:
-    """The number of closed trades of deployments by mode."""
-    from backsight.services.mood import mood_rows  # imports all that learns; only a choice between modes needs it
+def _has_ticks(view: View, deployment: Deployment) -> bool:
+    from backsight.store import decisions as stored_decisions  # only a choice between deployments needs it
+
+    return stored_decisions.last_of_deployment(view, deployment.id) is not None
+
+
+def _closes(view: View, deployments: Iterable[Deployment]) -> dict[tuple[str, str], int]:
+    """The number of closed trades by account and strategy."""
+    from backsight.services.mood import mood_rows  # imports all that learns; only a choice between several needs it
 
     series = {(each.account_id, each.strategy_name): each for each in deployments}
-    closes: dict[Mode, int] = {}
-    for each in series.values():
-        _, row = mood_rows(view, each)
-        closes[each.mode] = closes.get(each.mode, 0) + (0 if row is None else row.n)
-    return closes
+    rows = {key: mood_rows(view, each)[1] for key, each in series.items()}
+    return {key: 0 if row is None else row.n for key, row in rows.items()}
+
+
+def closed_by_mode(view: View, strategy_name: str) -> dict[Mode, int]:
+    """The number of closed trades of a strategy in each mode in which it has any."""
+    deployments = deployments_at(view, strategy_name=strategy_name)
+    return {mode: number for mode, number in _by_mode(deployments, _closes(view, deployments)).items() if number}
+
+
+def _by_mode(deployments: Iterable[Deployment], closes: Mapping[tuple[str, str], int]) -> dict[Mode, int]:
+    """The number of closed trades of deployments by mode; those that share account and strategy count once."""
+    modes = {(each.account_id, each.strategy_name): each.mode for each in deployments}
+    totals: dict[Mode, int] = {}
+    for key, mode in modes.items():
+        totals[mode] = totals.get(mode, 0) + closes[key]
+    return totals
 
 
 def hint_where_trades_are(
@@ -136,6 +168,9 @@ def hint_where_trades_are(
 ) -> str:
     """What to ask instead of a query that found no trade; see `hint_for_nothing`."""
     counts = stored_trades.trade_counts(view)
+    if symbol is not None:
+        spellings = underlyings(view).spellings(symbol)
+        counts = [replace(each, symbol=symbol) if each.symbol in spellings else each for each in counts]
     return hint_for_nothing(
         counts, mode=mode, strategy_name=strategy_name, symbol=symbol, strategy_argument=strategy_argument
     )
@@ -229,7 +264,9 @@ def reporting_account(
         if deployment is not None:
             raise Invalid("a deployment is given too; give one of the two", field="account")
         return account_named(connection, ctx.owner, account)
-    deployments = resolve_scope(ctx.view(connection), deployment=deployment).deployments
+    named = None if deployment is None else deployment_named(connection, ctx.owner, deployment)
+    every = deployments_at(ctx.view(connection)) if named is None else [named]
+    deployments = [each for each in every if not each.is_manual] or every
     if not deployments:
         return _manual_account(transaction, ctx, "live")
     if len({each.account_id for each in deployments}) > 1:
@@ -243,6 +280,8 @@ def account_named(connection: Connection, owner: str, key: str) -> Account:
     account = stored.account(connection, owner, key)
     if account is None:
         names = stored.account_names(connection, owner)
+        if (name := only_match(key, names)) != key and names.count(name) == 1:
+            return account_named(connection, owner, name)
         if names.count(key) > 1:
             raise NotFound(f"several accounts are named {key!r}; give the id of one", field="account")
         remedy = did_you_mean(key, names) if names else "open one first"
@@ -314,22 +353,51 @@ def new_deployment(
 
 
 def the_deployment(view: View, key: str | None) -> Deployment:
-    """The deployment with this name or id; without one, the only deployment at the view's horizon.
+    """The deployment with this name or id, for a command; without one, the only deployment at the view's horizon.
 
-    `NotFound` if there is none, `Invalid` if there are several.
+    `NotFound` if there is none, `Invalid` if there are several: a command does not choose for its caller.
     """
-    return chosen_deployment(view, key)[0]
-
-
-def chosen_deployment(view: View, key: str | None) -> tuple[Deployment, tuple[str, ...]]:
-    """As `the_deployment`, with sentences on the default that was taken."""
-    scope = resolve_scope(view, deployment=key)
-    if scope.deployment is not None:
-        return scope.deployment, scope.notes
-    if scope.deployments:
-        message = f"there are several deployments; name one of {listed_names(scope.deployments)}"
+    if key is not None:
+        return deployment_at(view, key)
+    deployments = deployments_at(view)
+    only = only_deployment(deployments)
+    if only is None and deployments:
+        message = f"there are several deployments; name one of {listed_names(deployments)}"
         raise Invalid(message, field="deployment")
-    raise NotFound("there is no deployment yet; deploy a strategy, or remember a trade", field="deployment")
+    return _found(only)
+
+
+def chosen_deployment(
+    view: View, key: str | None, *, shows: Callable[[Deployment], bool] | None = None
+) -> tuple[Deployment, tuple[str, ...]]:
+    """The deployment that an answer is about, with sentences on the default that was taken; `NotFound` without any.
+
+    The named one, else the only one, else the first of several: so what a read answered before another deployment was
+    made it answers afterwards, and it names the others. With `shows`, the first for which there is anything to show.
+    """
+    if key is not None:
+        return deployment_at(view, key), ()
+    scope = resolve_scope(view)
+    in_order = deployments_to_read(view, scope.deployments)
+    first = _found(in_order[0] if in_order else None)
+    if shows is not None and len(in_order) > 1:
+        first = next(filter(shows, in_order), first)
+    return first, scope.deployment_notes if first == scope.deployment else (first_note(first, in_order),)
+
+
+def deployments_to_read(view: View, deployments: Sequence[Deployment]) -> list[Deployment]:
+    """Deployments in the order in which an answer of one deployment takes them, see `first_to_read`."""
+    if len(deployments) < 2:
+        return list(deployments)
+    closes = _closes(view, deployments)
+    used = {each.id for each in deployments if closes[each.account_id, each.strategy_name] or _has_ticks(view, each)}
+    return first_to_read(deployments, used)
+
+
+def _found(deployment: Deployment | None) -> Deployment:
+    if deployment is None:
+        raise NotFound("there is no deployment yet; deploy a strategy, or remember a trade", field="deployment")
+    return deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

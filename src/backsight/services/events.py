@@ -15,6 +15,7 @@ from backsight.core.events import (
 )
 from backsight.core.strategies import Deployment
 from backsight.core.trades.trade import Trade, dollars_for_one, in_dollars
+from backsight.services.bar_symbols import symbol_of_bars
 from backsight.services.deployments import account_of
 from backsight.store import bars as stored_bars
 from backsight.store import events as stored
@@ -97,6 +98,7 @@ def past_moves(view: View, kind: str, symbol: str) -> tuple[list[float], str | N
 
     Events of one instant have one move: a calendar lists the figures of one print (monthly, yearly, core) one by one.
     """
+    symbol = symbol_of_bars(view, symbol)
     lengths = stored_bars.intervals_then(view, symbol)
     fine = sorted(each for each in lengths if each <= COARSEST_SECONDS)
     if not lengths:

@@ -13,6 +13,7 @@ from backsight.core.numbers import positive_zero
 from backsight.core.observation import context_of_closed
 from backsight.core.regime import SEED_INTERVAL_SECONDS, TRAILING_WINDOWS, WINDOW, RegimeReading, classify_regime
 from backsight.importers.bars import BarsRead, BarsReport
+from backsight.services.bar_symbols import symbol_of_bars
 from backsight.services.context import Context
 from backsight.store import bars as stored
 from backsight.store.database import Connection
@@ -112,6 +113,7 @@ def recent_bars(view: View, symbol: str, *, unstored: Iterable[Sequence[Bar]] = 
     the same bars before `close_tick` stores them and afterwards.
     """
     new = {bars[0].interval_seconds: bars for bars in unstored if bars and bars[0].symbol == symbol}
+    symbol = symbol if new else symbol_of_bars(view, symbol)
     lengths = sorted({*stored.intervals(view.connection, view.owner, symbol), *new})
     series = _last_bars(view, symbol, dict.fromkeys(lengths, BARS_READ), new)
     finest = next(iter(series), SEED_INTERVAL_SECONDS)

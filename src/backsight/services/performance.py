@@ -1,5 +1,6 @@
 """The performance of an owner's trades, from the columns of closed trades and the equity of their accounts."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -37,6 +38,19 @@ class KnownTrades:
         from backsight.core.trades.columns import known_trades
 
         return known_trades(self.columns, self.view.horizon, lambda group: group.deployment_id in deployment_ids)
+
+    def most_in_one_mode(self) -> dict[str, int]:
+        """The number of closed trades of each strategy in the mode in which it has most."""
+        from backsight.core.trades.columns import group_counts, known_trades
+
+        in_modes: Counter[tuple[str, str]] = Counter()
+        rows = known_trades(self.columns, self.view.horizon, lambda _group: True)
+        for group, count in group_counts(self.columns, rows).items():
+            in_modes[group.strategy_name, group.mode] += count
+        most: dict[str, int] = {}
+        for (strategy_name, _mode), count in in_modes.items():
+            most[strategy_name] = max(count, most.get(strategy_name, 0))
+        return most
 
     def closes(self, rows: "Integers") -> "MoneyFlow":
         """The instants and results of trades, without those that could not be converted."""

@@ -102,7 +102,9 @@ class RecallSession:
     @property
     def strategy_name(self) -> str | None:
         """The strategy whose trades make up the base rate; None for all strategies."""
-        return self.query.strategy_name or (None if self.deployment is None else self.deployment.strategy_name)
+        if self.query.deployment_id is None or self.deployment is None:
+            return self.query.strategy_name
+        return self.deployment.strategy_name
 
     def scan(self, *, after: tuple[float, str] | None = None) -> "Scan":
         """Rank the episodes; `after` is the score and id of the last memory of the previous page."""
@@ -122,9 +124,8 @@ class RecallSession:
 
 def open_recall(ctx: Context, connection: Connection, query: RecallQuery) -> RecallSession:
     """Read what a recall needs; the connection must not have uncommitted writes."""
-    view, deployment = View(connection, ctx.owner, query.horizon), None
-    if query.deployment_id is not None:
-        deployment = stored_strategies.deployment(connection, ctx.owner, query.deployment_id)
+    view, mood_of = View(connection, ctx.owner, query.horizon), query.deployment_id or query.mood_of
+    deployment = None if mood_of is None else stored_strategies.deployment(connection, ctx.owner, mood_of)
     return RecallSession(
         query=query,
         view=view,
@@ -360,7 +361,7 @@ def repeat_recalls(
         if result is None and query.memory_types:
             session = open_recall(ctx, connection, query)
             result = _result(query, session.scan())
-            if query.deployment_id is None:  # with a deployment, the answer also depends on its mood
+            if session.deployment is None:  # with a deployment, the answer also depends on its mood
                 put(connection, ctx.owner, ("recall", handle), RECALLED_FROM, result)
         results += [] if result is None else [result]
     return results

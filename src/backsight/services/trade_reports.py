@@ -12,6 +12,7 @@ from backsight.core.memory.affective import EquityPoint, with_agent_state
 from backsight.core.memory.episodic import episode_of_trade
 from backsight.core.portfolio import Mode
 from backsight.core.strategies import Deployment
+from backsight.core.text.counts import count_of
 from backsight.core.trades.matching import matching_trade
 from backsight.core.trades.report import TradeReport, reported_trade_id
 from backsight.core.trades.trade import Trade
@@ -19,8 +20,10 @@ from backsight.services.context import Context
 from backsight.services.deployments import (
     CURRENCY_OF_MANUAL,
     account_of,
+    closed_by_mode,
     deployment_named,
     deployment_of,
+    deployments_at,
     manual_deployment,
     resolve_scope,
 )
@@ -31,8 +34,9 @@ from backsight.store import memories as stored_memories
 from backsight.store import state as stored_state
 from backsight.store import trades as stored
 from backsight.store.database import Connection
-from backsight.store.instruments import instruments_of
+from backsight.store.instruments import instruments_of, underlyings
 from backsight.store.transaction import Transaction
+from backsight.store.view import View
 
 REPLAY_WINDOW = timedelta(seconds=60)
 """A request without a key and a close time is a repeat if an equal one came this shortly before."""
@@ -45,7 +49,7 @@ def reported_deployment(
 ) -> Deployment:
     """The named deployment, if it runs the strategy in the mode; else the strategy's one for manual reports.
 
-    Manual reports are live unless a mode is given.
+    Manual reports are live unless a mode is given; see `mode_of_report` for a single one.
     """
     if deployment is None:
         return manual_deployment(transaction, ctx, strategy_name, mode=mode or "live")
@@ -57,6 +61,24 @@ def reported_deployment(
         message = f"deployment {target.name!r} is {target.mode}, not {mode}"
         raise Invalid(f"{message}; leave out the mode or the deployment", field="mode")
     return target
+
+
+def mode_of_report(view: View, strategy_name: str) -> Mode:
+    """The mode of a trade that is reported without one and without a deployment: live.
+
+    `Invalid` where the strategy has closed trades, but none of them is live: a live trade must not be booked as
+    simulated, nor a simulated one as live.
+    """
+    counts = closed_by_mode(view, strategy_name)
+    if not counts or "live" in counts:
+        return "live"
+    there = " and ".join(f"{count_of(number, 'closed trade')} in {mode}" for mode, number in sorted(counts.items()))
+    others = " or ".join(f"mode={mode!r}" for mode in sorted(counts))
+    raise Invalid(
+        f"missing: {strategy_name!r} has {there}, and none that is live; give {others} if this trade belongs to them, "
+        "or mode='live' if it was made with real money",
+        field="mode",
+    )
 
 
 def decision_deployment(
@@ -74,8 +96,8 @@ def decision_deployment(
         return deployment_of(transaction.connection, former), ""
     scope = resolve_scope(ctx.view(transaction.connection), strategy_name=strategy_name)
     if scope.deployment is not None:
-        return scope.deployment, "".join(f" {note}" for note in scope.notes)
-    target = manual_deployment(transaction, ctx, strategy_name)
+        return scope.deployment, "".join(f" {note}" for note in scope.deployment_notes)
+    target = manual_deployment(transaction, ctx, strategy_name, mode=scope.mode)
     reason = "several deployments run" if scope.deployments else "no deployment runs"
     return target, f" For {target.name!r}, since {reason} the strategy."
 
@@ -160,16 +182,21 @@ def add_reported_equity(transaction: Transaction, trade: Trade, deployment: Depl
     learn_equity(transaction, point.owner_id, point.account_id, point.fact, recorded_at=point.recorded_at)
 
 
-def ledger_trade(transaction: Transaction, ctx: Context, deployment: Deployment, report: TradeReport) -> Trade:
-    """The recent trade of a deployment's ledger that a report is about; `Conflict` if there is none."""
-    recent = stored.trades(
-        ctx.view(transaction.connection),
+def _recent_trades(transaction: Transaction, ctx: Context, deployment: Deployment, report: TradeReport) -> list[Trade]:
+    """The last closed trades of a deployment in the market and direction of a report."""
+    view = ctx.view(transaction.connection)
+    return stored.trades(
+        view,
         limit=RECENT_CLOSES,
         deployment_id=deployment.id,
-        symbol=report.symbol,
+        symbol=underlyings(view).spellings(report.symbol),
         side=report.direction,
     )
-    match = matching_trade(report, recent)
+
+
+def ledger_trade(transaction: Transaction, ctx: Context, deployment: Deployment, report: TradeReport) -> Trade:
+    """The recent trade of a deployment's ledger that a report is about; `Conflict` if there is none."""
+    match = matching_trade(report, _recent_trades(transaction, ctx, deployment, report))
     trade = None if match is None else stored.trade(transaction.connection, ctx.owner, match.id)
     if trade is None:
         message = (
@@ -178,6 +205,30 @@ def ledger_trade(transaction: Transaction, ctx: Context, deployment: Deployment,
         )
         raise Conflict(message, field="deployment")
     return trade
+
+
+def ledger_trade_of_strategy(
+    transaction: Transaction, ctx: Context, report: TradeReport, strategy_name: str, *, mode: Mode | None
+) -> Trade | None:
+    """The recent trade in the ledgers of a strategy's deployments that a report without a deployment is about.
+
+    `Conflict` if the ledgers of two deployments have one. A trade that another report was added to is not taken again.
+    """
+    connection = transaction.connection
+    deployments = deployments_at(ctx.view(connection), strategy_name=strategy_name)
+    found: dict[str, Trade] = {}
+    for each in deployments:
+        if each.is_manual or mode not in (None, each.mode):
+            continue
+        recent = _recent_trades(transaction, ctx, each, report)
+        free = [trade for trade in recent if trade.request_digest in ("", ctx.request_digest)]
+        match = matching_trade(report, free, closed_by=ctx.now)
+        if match is not None:
+            found[each.name] = match
+    if len(found) > 1:
+        names = " and ".join(map(repr, found))
+        raise Conflict(f"the ledgers of {names} have a trade that fits; name one of them", field="deployment")
+    return next(iter(found.values()), None)
 
 
 def revise_trade(transaction: Transaction, trade: Trade) -> LearningReport | None:

@@ -117,6 +117,25 @@ def intervals(connection: Connection, owner: str, symbol: str) -> tuple[int, ...
     )
 
 
+def _symbols() -> Select[Any]:
+    """The symbols with bars, by one index step each."""
+    owned = _C.owner_id == OWNED
+    symbols = select(func.min(_C.symbol).label("symbol")).where(owned).cte("symbols", recursive=True)
+    after = select(func.min(_C.symbol)).where(owned, _C.symbol > symbols.c.symbol).scalar_subquery()
+    every = symbols.union_all(select(after).where(symbols.c.symbol.is_not(None)))
+    return select(every.c.symbol).where(every.c.symbol.is_not(None)).order_by(every.c.symbol)
+
+
+_SYMBOLS = _symbols()
+
+
+def symbols(connection: Connection, owner: str) -> tuple[str, ...]:
+    """The symbols with bars, in alphabetical order."""
+    return unchanged(
+        connection, owner, "symbols", (BARS,), lambda: tuple(connection.execute(_SYMBOLS, parameters(owner)).scalars())
+    )
+
+
 def intervals_then(view: View, symbol: str) -> tuple[int, ...]:
     """The intervals of a symbol's bars of which one was known at a horizon, shortest first."""
     counts = dict.fromkeys(intervals(view.connection, view.owner, symbol), 1)

@@ -1,12 +1,14 @@
 """The table of instruments."""
 
 from datetime import datetime
+from functools import lru_cache
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from backsight.core.instruments import Instrument, Underlyings
+from backsight.core.instruments import Instrument, Underlyings, underlyings_of
 from backsight.store.mapping import noun
-from backsight.store.reading import OWNED, fetch, known, matching, parameters, prepared_known
+from backsight.store.reading import OWNED, fetch, known, matching, owned, parameters
+from backsight.store.symbols import symbols_with_trades
 from backsight.store.unchanged import has_no_later_correction, unchanged
 from backsight.store.view import View
 
@@ -15,7 +17,6 @@ INSTRUMENTS = noun(Instrument, "instruments", key=("symbol",), revised=True)
 _INSTRUMENT = select(INSTRUMENTS.table).where(
     INSTRUMENTS.table.c.owner_id == OWNED, INSTRUMENTS.table.c.symbol.in_(bindparam("symbols", expanding=True))
 )
-_UNDERLYINGS = prepared_known(INSTRUMENTS, ("symbol", "underlying"), lambda c: [c.underlying.is_not(None)])
 
 
 def instruments_of(connection: Connection, owner: str, symbols: list[str]) -> list[Instrument]:
@@ -54,18 +55,17 @@ def instruments(view: View, *, underlying: str | None = None) -> list[Instrument
 
 
 def underlyings(view: View) -> Underlyings:
-    """The underlying of each symbol, as far as it was known at the view's horizon."""
-    if not has_no_later_correction(view, INSTRUMENTS):
-        rows = view.connection.execute(_UNDERLYINGS, parameters(view.owner, view.horizon))
-        return Underlyings({row.symbol: row.underlying for row in rows})
-    current = unchanged(
-        view.connection, view.owner, "instruments with underlyings", (INSTRUMENTS,), lambda: _with_underlyings(view)
-    )
-    then = [each for each in current if view.horizon.holds(each.known_at, each.recorded_at)]
-    return Underlyings({each.symbol: each.underlying for each in then if each.underlying is not None})
+    """What symbols have in common, as far as it was known at the view's horizon."""
+    if has_no_later_correction(view, INSTRUMENTS):
+        current = unchanged(view.connection, view.owner, "instruments", (INSTRUMENTS,), lambda: _current(view))
+        saved = tuple(each for each in current if view.horizon.holds(each.known_at, each.recorded_at))
+    else:
+        saved = tuple(instruments(view))
+    return _underlyings(saved, tuple(symbols_with_trades(view)))
 
 
-def _with_underlyings(view: View) -> list[Instrument]:
-    c = INSTRUMENTS.table.c
-    statement = select(INSTRUMENTS.table).where(c.owner_id == OWNED, c.underlying.is_not(None))
-    return fetch(view.connection, INSTRUMENTS, statement, parameters(view.owner))
+_underlyings = lru_cache(maxsize=16)(underlyings_of)
+
+
+def _current(view: View) -> list[Instrument]:
+    return fetch(view.connection, INSTRUMENTS, owned(INSTRUMENTS, view.owner))

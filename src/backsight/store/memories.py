@@ -32,6 +32,7 @@ from backsight.store.reading import (
     AS_OF,
     OWNED,
     SEEN_AT,
+    Columns,
     fetch,
     fetch_one,
     in_batches,
@@ -457,3 +458,14 @@ def episode_versions(
         if seen_at is None or version.episode.recorded_at <= seen_at
         if version.until is None or version.episode.known_at < version.until
     ]
+
+
+def outcomes_by_mode(view: View, deployment_ids: Sequence[str], symbols: Collection[str]) -> dict[Mode, int]:
+    """The number of episodes with an outcome in some symbols by mode, over some deployments."""
+
+    def where(c: Columns) -> list[ColumnElement[bool]]:
+        return [c.deployment_id.in_(deployment_ids), c.symbol.in_(symbols), c.outcome_unit.is_not(None)]
+
+    rows = known(EPISODES, view.owner, view.horizon, where).subquery()
+    statement = select(rows.c.mode, func.count()).group_by(rows.c.mode)
+    return {row[0]: row[1] for row in view.connection.execute(statement)}

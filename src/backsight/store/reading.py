@@ -151,9 +151,13 @@ def prepared_known(noun: Noun[Any], columns: Iterable[str], where: Where) -> Com
 
 
 def matching(noun: Noun[Any] | Columns, **values: object) -> list[ColumnElement[bool]]:
-    """Conditions that columns equal the given values; a value of None adds no condition."""
+    """Conditions that columns equal the given values, of a tuple one of them; a value of None adds no condition."""
     columns = noun.table.c if isinstance(noun, Noun) else noun
-    return [columns[name] == value for name, value in values.items() if value is not None]
+    return [
+        columns[name].in_(value) if isinstance(value, tuple) else columns[name] == value
+        for name, value in values.items()
+        if value is not None
+    ]
 
 
 Statement = Select[Any] | CompoundSelect[Any]

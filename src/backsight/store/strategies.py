@@ -70,6 +70,14 @@ def strategies(view: View) -> list[Strategy]:
     return fetch(view.connection, STRATEGIES, statement.order_by(c.name, c.version.desc()))
 
 
+def strategy_names(connection: Connection, owner: str) -> set[str]:
+    """The names of all strategies that were saved or that have a deployment."""
+    names: set[str] = set()
+    for column in (STRATEGIES.table.c.name, DEPLOYMENTS.table.c.strategy_name):
+        names.update(connection.execute(select(column).distinct().where(column.table.c.owner_id == owner)).scalars())
+    return names
+
+
 def is_saved(view: View, name: str) -> bool:
     """Whether a version of a strategy with this name was saved by then."""
     statement = owned(STRATEGIES, view.owner, *within(STRATEGIES, view.horizon), *matching(STRATEGIES, name=name))

@@ -135,7 +135,7 @@ def trades(
     since: datetime | None = None,
     until: datetime | None = None,
     status: TradeStatus = "closed",
-    **equal: str | None,
+    **equal: str | tuple[str, ...] | None,
 ) -> list[Trade]:
     """Trades by status, newest first: closed ones by their close, open ones by their entry.
 

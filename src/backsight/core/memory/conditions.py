@@ -35,6 +35,7 @@ from backsight.core.errors import Invalid, did_you_mean, nearest
 from backsight.core.events import EVENT_KINDS
 from backsight.core.ids import canonical_json, plain
 from backsight.core.instants import parse_instant, to_utc
+from backsight.core.instruments import spelling_of
 from backsight.core.memory.affective import Mood, drawdown_state, risk_appetite
 from backsight.core.numbers import positive_zero
 from backsight.core.portfolio import DIRECTIONS, Direction
@@ -587,6 +588,8 @@ def _holds(
     if value is None:
         missing[name] = None
         return None
+    if name == "symbol":
+        value, level = spelling_of(str(value)), _spellings_of(level)
     if op not in OF_TWO_TICKS:
         return _compare(op, value, level)
     before = _typed_value(former, name)
@@ -598,6 +601,11 @@ def _holds(
     if op == "crosses_above":
         return _compare("<=", before, level) and _compare(">", value, level)
     return _compare(">=", before, level) and _compare("<", value, level)
+
+
+def _spellings_of(level: Scalar | tuple[Scalar, ...]) -> object:
+    """Symbols in a form in which spellings of one market are equal."""
+    return tuple(spelling_of(str(each)) for each in level) if isinstance(level, tuple) else spelling_of(str(level))
 
 
 def _typed_value(values: Mapping[str, object], name: str) -> Scalar | None:

@@ -28,6 +28,9 @@ class RecallQuery:
     direction: Direction | None = None
     strategy_name: str | None = None
     deployment_id: str | None = None
+    """The named deployment: only its episodes are searched, and its mood counts."""
+    mood_of: str | None = None
+    """The deployment whose mood counts where none is named."""
     mode: ModeChoice = "live"
     memory_types: tuple[MemoryKind, ...] = ("episodic", "semantic")
     tags: tuple[str, ...] = ()

@@ -326,14 +326,14 @@ def closed_within(
     columns: ClosedTradeColumns,
     rows: Integers,
     *,
-    symbol: str | None = None,
+    symbols: Collection[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Integers:
-    """Of some trades those in a symbol that were closed from `since` on and before `until`."""
+    """Of some trades those in some symbols that were closed from `since` on and before `until`."""
     stays = np.ones(len(rows), np.bool_)
-    if symbol is not None:
-        is_symbol = np.array([group.symbol == symbol for group in columns.groups], np.bool_)
+    if symbols is not None:
+        is_symbol = np.array([group.symbol in symbols for group in columns.groups], np.bool_)
         stays &= is_symbol[columns.group[rows]]
     if since is not None:
         stays &= columns.closed_at[rows] >= _micros(since)
