@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from backsight.adapters.clocks import SystemClock
 from backsight.adapters.randomness import SystemRandomness
-from backsight.audience import DOCUMENT_TOOLS, OFFERED
+from backsight.audience import DOCUMENT_TOOLS, OFFERED, with_missing_tools
+from backsight.core.call_notes import with_notes
 from backsight.core.errors import UNREADABLE, BacksightError, Invalid, Unavailable
 from backsight.core.keys import Authority
 from backsight.operation_list import listed_modules, operations_of
@@ -246,7 +247,8 @@ class Memory(Context):
         context = self.at_one_instant(operation=operation.name, request=request)
         try:
             warning = context.read_up_to_head() if operation.kind == "query" and checked.get("as_of") is None else None
-            return _with_warning(operation.function(context, **request), warning)
+            answer = _with_warning(operation.function(context, **request), warning)
+            return with_notes(answer, getattr(checked, "notes", ()))
         except UNREADABLE as error:
             self._name_spoilt_rows(error)
             raise
@@ -306,7 +308,7 @@ class Memory(Context):
                 name=each.name,
                 description=each.description,
                 schema=each.input_schema,
-                call=partial(_tool_answer, caller, each),
+                call=partial(_tool_answer, caller, each, tuple(names)),
             )
             for each in OPERATIONS.only(names).values()
         )
@@ -339,14 +341,15 @@ def _with_warning(answer: Any, warning: str | None) -> Any:
     return replace(answer, message=f"{warning} {answer.message}") if hasattr(answer, "message") else answer
 
 
-def _tool_answer(memory: Memory, operation: "Operation", arguments: Mapping[str, Any]) -> str:
+def _tool_answer(memory: Memory, operation: "Operation", offered: Collection[str], arguments: Mapping[str, Any]) -> str:
     """The brief answer of an operation to a model; an error as JSON, from which a model can correct its call."""
     from backsight.answers.detail import brief_answer
 
     try:
         answer = memory.run(operation, dict(arguments))
     except BacksightError as error:
-        return json.dumps(error.as_json(), ensure_ascii=False, separators=(",", ":"))
+        message = with_missing_tools(error.message, operations=OPERATIONS, offered=offered)
+        return json.dumps({**error.as_json(), "message": message}, ensure_ascii=False, separators=(",", ":"))
     return brief_answer(operation, arguments, answer).text()
 
 

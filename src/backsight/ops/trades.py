@@ -48,7 +48,7 @@ from backsight.importers.cut_files import last_line_remark
 from backsight.importers.files import Source, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions, head_of
 from backsight.importers.trades import read_trades
-from backsight.operation import Operation, command, operation_of, query
+from backsight.operation import Arguments, Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
@@ -608,14 +608,17 @@ def _checked_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     try:
         row = model.model_validate(values)
     except ValidationError as error:
-        raise invalid_from(error.errors(include_url=False), known=model.model_fields) from None
+        types = {**_remember_trade_operation().arguments.types, **FileColumns.__annotations__}
+        raise invalid_from(error.errors(include_url=False), types=types) from None
     only_in_files = FileColumns.__pydantic_fields__
     return {name: value for name, value in vars(row).items() if value is not None or name not in only_in_files}
 
 
 @cache
-def _columns_model() -> type[BaseModel]:
-    return create_model("TradeColumns", __base__=(_remember_trade_operation().arguments, FileColumns))
+def _columns_model() -> type[Arguments]:
+    model = create_model("TradeColumns", __base__=(_remember_trade_operation().arguments, FileColumns))
+    model.types = {}  # the cells of a file are read by the rules of files
+    return model
 
 
 def _remember_trade_operation() -> Operation:
