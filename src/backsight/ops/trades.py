@@ -143,6 +143,11 @@ class ImportedTrades:
     notes: tuple[str, ...]
     """What was found out about the file, in sentences."""
 
+    @property
+    def imported_nothing(self) -> bool:
+        """Whether no row of the file is a trade that is stored now, or would be."""
+        return self.added + self.replayed == 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedInaction:
