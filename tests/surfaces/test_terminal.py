@@ -78,12 +78,19 @@ for name in {POSIX_ONLY!r}:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a short demonstration, with a trade whose words no single encoding can show."""
+    """The folder of a short demonstration."""
     folder = tmp_path_factory.mktemp("terminal")
     run(folder, "demo", "--days", "40", "--no-serve")
-    with open_memory(store_of(folder)) as memory:
-        memory.remember_trade(**a_trade_call(reflection="Überkauft — π ≈ 3 → 雪 “quoted” −5", mode="paper"))
     return folder
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The store of a trade whose words only UTF-8 can show."""
+    store = f"sqlite:///{tmp_path_factory.mktemp('words')}/store.db"
+    with open_memory(store) as memory:
+        memory.remember_trade(**a_trade_call(reflection="Überkauft — π ≈ 3 → 雪 “quoted” −5"))
+    return store
 
 
 def store_of(folder: Path) -> str:
@@ -125,21 +132,21 @@ def test_progress_bars_and_the_demo_write_what_the_encoding_can_show(tmp_path: P
     assert ran.stderr.decode(encoding)
 
 
-def test_json_loses_nothing_whatever_the_encoding(demo: Path) -> None:
-    words = ("trades", "list", "--mode", "paper", "--json")
-    shown = [run(demo, "--url", store_of(demo), *words, PYTHONIOENCODING=name).stdout for name in ("ascii", "utf-8")]
+def test_json_loses_nothing_whatever_the_encoding(words: str, tmp_path: Path) -> None:
+    command = ("--url", words, "trades", "list", "--json")
+    shown = [run(tmp_path, *command, PYTHONIOENCODING=encoding).stdout for encoding in ("ascii", "utf-8")]
     answers: list[Any] = [json.loads(text.decode("utf-8")) for text in shown]
     assert shown[0].isascii()
     assert not shown[1].isascii()
-    assert [answer["trades"] for answer in answers[:1]] == [answers[1]["trades"]]
+    assert answers[0]["trades"] == answers[1]["trades"]
 
 
-def test_mcp_speaks_utf_8_whatever_the_encoding(demo: Path) -> None:
+def test_mcp_speaks_utf_8_whatever_the_encoding(words: str) -> None:
     async def talk() -> str:
-        command = ["-m", "backsight", "--url", store_of(demo), "mcp"]
+        command = ["-m", "backsight", "--url", words, "mcp"]
         environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
         async with Client(StdioServerParameters(command=sys.executable, args=command, env=environment)) as client:
-            answer = await client.call_tool("list_trades", {"detail": "full", "mode": "paper"})
+            answer = await client.call_tool("list_trades", {"detail": "full"})
             return str(answer.structured_content)
 
     assert "雪" in anyio.run(talk)
