@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from backsight.core.call_notes import notes_of
 from backsight.core.context import ContextVector
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused, Unavailable
 from backsight.settings import Settings
@@ -24,6 +25,7 @@ __all__ = [
     "Unavailable",
     "__version__",
     "brief",
+    "notes_of",
     "open_memory",
 ]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
+from functools import cached_property
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -23,6 +24,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, core_schema
 
+from backsight.argument_words import argument_for
 from backsight.core.agents.card import LONGEST_RESULT, checked_result
 from backsight.core.context import ContextVector, PlanContext
 from backsight.core.errors import Invalid, did_you_mean, nearest
@@ -30,15 +32,8 @@ from backsight.core.instants import parse_instant, to_utc
 from backsight.core.market import Bar
 from backsight.core.numbers import positive_zero
 from backsight.core.secret_text import refuse_secrets, without_secrets
-from backsight.core.strategies import MemorySettings
 from backsight.core.text.symbols import LONGEST_SYMBOL, symbol_problem
 from backsight.json_schemas import LARGEST_WHOLE
-
-FIELDS_OF = {
-    "context": [field.name for field in fields(ContextVector)],
-    "memory": [field.name for field in fields(MemorySettings)],
-}
-"""The field names of arguments that are objects, for messages about an unknown field."""
 
 
 def _without_nul(text: str) -> str:
@@ -75,6 +70,14 @@ def _card_object(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     return dict(checked_result(value, field=field))
 
 
+class ProofMark:
+    """Marks the type of a saved proof: an empty one is refused, because it must not pass for one that is left out."""
+
+
+class NameMark:
+    """Marks the type of a name or key, around which blanks mean nothing."""
+
+
 def _one_line(text: str) -> str:
     if text != text.strip() or not _without_nul(text).isprintable():
         raise ValueError("has spaces around it or control characters; give one clean line")
@@ -97,14 +100,20 @@ def _instant(value: Any, info: ValidationInfo) -> Any:
     raise Invalid(f"{_excerpt(value)} is not a time; give an instant like 2026-06-04T10:00:00Z", field=field)
 
 
+def _as_flag(value: Any) -> Any:
+    return bool(value) if type(value).__name__ in ("bool", "bool_") else value
+
+
 class FileMark:
     """Marks the type of an argument that names a file or folder."""
 
 
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(positive_zero)]
-Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0), AfterValidator(positive_zero)]
-NotNegative = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0), AfterValidator(positive_zero)]
-Share = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1), AfterValidator(positive_zero)]
+NoFlag = BeforeValidator(_as_flag)
+"""A number at the door: a truth value of NumPy converts to a number, but is none."""
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False), NoFlag, AfterValidator(positive_zero)]
+Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0), NoFlag, AfterValidator(positive_zero)]
+NotNegative = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0), NoFlag, AfterValidator(positive_zero)]
+Share = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1), NoFlag, AfterValidator(positive_zero)]
 Flag = Annotated[bool, Field(strict=True)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
 Limit = Annotated[int, Field(strict=True, ge=1, le=100)]
@@ -113,16 +122,19 @@ AsOf = Annotated[Instant | None, "What was known at this instant; default now."]
 SeenAt = Annotated[Instant | None, "And recorded in this store by this instant."]
 NoSecret = AfterValidator(_without_secrets)
 """Text at the door: what looks like a key, a password or a seed phrase is refused."""
-Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line), NoSecret]
-Symbol = Annotated[str, Field(strict=True, min_length=1, max_length=LONGEST_SYMBOL), AfterValidator(_symbol)]
-Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line)]
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(_one_line), NameMark(), NoSecret]
+Symbol = Annotated[
+    str, Field(strict=True, min_length=1, max_length=LONGEST_SYMBOL), AfterValidator(_symbol), NameMark()
+]
+Key = Annotated[str, Field(strict=True, min_length=1, max_length=250), AfterValidator(_one_line), NameMark()]
+ChainHead = Annotated[Key, ProofMark()]
 FilePath = Annotated[Key, FileMark()]
 """A file or folder where the store is; a caller over MCP or REST may name those below some folders only."""
 Prose = Annotated[str, Field(strict=True, max_length=10_000), AfterValidator(_without_nul), NoSecret]
 AnyText = Annotated[str, Field(strict=True, max_length=10_000)]
 Reason = Annotated[str, Field(strict=True, min_length=1, max_length=1_000), AfterValidator(_not_blank), NoSecret]
 Cursor = Annotated[str, Field(strict=True, max_length=1_000), AfterValidator(_without_nul)]
-Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line)]
+Handle = Annotated[str, Field(strict=True, min_length=1, max_length=20_000), AfterValidator(_one_line), NameMark()]
 Handles = Annotated[list[Handle], Field(max_length=20)]
 Tags = Annotated[list[Annotated[Name, Field(max_length=64)]], Field(max_length=32)]
 Rule = Annotated[str, Field(strict=True, min_length=1, max_length=500), AfterValidator(_not_blank), NoSecret]
@@ -134,7 +146,7 @@ JsonObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_ob
 CardObject = Annotated[dict[str, Any], Field(max_length=100), AfterValidator(_card_object)]
 """The result of a run: it is recorded as it is, unless it is too large or has a number that is not finite."""
 ColumnNames = Annotated[dict[Key, Key], Field(max_length=100)]
-Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line)]
+Loose = Annotated[str, Field(strict=True, max_length=250), AfterValidator(_one_line), NameMark()]
 LONG_PROSE = 100_000
 LongProse = Annotated[str, Field(strict=True, max_length=LONG_PROSE), AfterValidator(_without_nul), NoSecret]
 Question = Annotated[str, Field(strict=True, min_length=1, max_length=LONG_PROSE), AfterValidator(_not_blank), NoSecret]
@@ -199,31 +211,39 @@ class Border:
         self.name = name or of.__name__
 
     def __get_pydantic_core_schema__(self, _source: Any, handler: Any) -> core_schema.CoreSchema:
-        names = [field.name for field in fields(self.of)]
         tuples = {name for name, hint in get_type_hints(self.of).items() if get_origin(hint) is tuple}
-
-        def to_fields(value: Any) -> Any:
-            if isinstance(value, self.of):
-                return {name: getattr(value, name) for name in names}
-            if is_dataclass(value) and issubclass(self.of, type(value)):
-                return {field.name: getattr(value, field.name) for field in fields(value)}
-            return value
 
         def to_dataclass(model: BaseModel) -> Any:
             return self.of(**{**vars(model), **{name: tuple(getattr(model, name)) for name in tuples}})
 
         validated = core_schema.no_info_after_validator_function(to_dataclass, handler.generate_schema(self._model()))
-        schema = core_schema.no_info_before_validator_function(to_fields, validated)
+        schema = core_schema.no_info_before_validator_function(self.fields_of, validated)
         return core_schema.no_info_wrap_validator_function(self._accept_instance, schema) if self.trusted else schema
+
+    def fields_of(self, value: Any) -> Any:
+        """The fields of an instance of the dataclass, or of a class that it extends; another value as it is."""
+        if isinstance(value, self.of) or (is_dataclass(value) and issubclass(self.of, type(value))):
+            return {field.name: getattr(value, field.name) for field in fields(value) if field.name in self.field_types}
+        return value
+
+    @cached_property
+    def field_types(self) -> Mapping[str, Any]:
+        """The argument types of the fields."""
+        hints = get_type_hints(self.of)
+        return {field.name: self._argument_type(field.name, hints[field.name]) for field in fields(self.of)}
+
+    @cached_property
+    def optional_fields(self) -> frozenset[str]:
+        """The fields that may be left out."""
+        return frozenset(field.name for field in fields(self.of) if field.default is not MISSING)
 
     def _accept_instance(self, value: Any, check: Callable[[Any], Any]) -> Any:
         return value if isinstance(value, self.of) else check(value)
 
     def _model(self) -> type[BaseModel]:
-        hints = get_type_hints(self.of)
         model_fields: dict[str, Any] = {}
         for field in fields(self.of):
-            argument_type = self._argument_type(field.name, hints[field.name])
+            argument_type = self.field_types[field.name]
             meaning = self.meanings.get(field.name)
             if field.default is MISSING:
                 model_fields[field.name] = (argument_type, Field(description=meaning))
@@ -289,7 +309,29 @@ PlanContextArgument = Annotated[
 """A context that may name the strategy too; its schema is that of a context, which a list of tools prints once."""
 
 
-def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> Invalid:
+def names_at(location: Sequence[int | str], types: Mapping[str, Any]) -> list[str]:
+    """The names of arguments, or of the fields of an argument that is an object, at the place of a wrong name.
+
+    >>> names_at(("context", "rgime"), {"context": ContextArgument | None})[:3]
+    ['symbol', 'price', 'atr_d1']
+    """
+    for name in location[:-1]:
+        if isinstance(name, int):
+            continue
+        border = _border_of(types.get(name))
+        if border is None:
+            return []
+        types = {field: hint for field, hint in border.field_types.items() if field not in border.unlisted}
+    return list(types)
+
+
+def _border_of(hint: Any) -> Border | None:
+    parts = (*getattr(hint, "__metadata__", ()), *get_args(hint))
+    borders = (part if isinstance(part, Border) else _border_of(part) for part in parts)
+    return next((border for border in borders if border is not None), None)
+
+
+def invalid_from(details: Sequence[ErrorDetails], *, types: Mapping[str, Any]) -> Invalid:
     """One error for a failed validation: the first wrong field with its remedy, and the other missing fields.
 
     A name that is not known comes first: where a required field is missing too, it is most often that one, misspelt.
@@ -301,7 +343,7 @@ def invalid_from(details: Sequence[ErrorDetails], *, known: Iterable[str]) -> In
     missing = [_field(detail) for detail in others if first["type"] == detail["type"] == "missing"]
     also = f", and so {'is' if len(missing) == 1 else 'are'} {', '.join(missing)}" if missing else ""
     more = f" (and {len(others) - len(missing)} more)" if len(others) > len(missing) else ""
-    return Invalid(_message(first, list(known)) + also + more, field=field)
+    return Invalid(_message(first, types) + also + more, field=field)
 
 
 def _field(detail: ErrorDetails) -> str:
@@ -332,27 +374,20 @@ _MESSAGES = {
 }
 
 
-def _message(detail: ErrorDetails, known: list[str]) -> str:
+def _message(detail: ErrorDetails, types: Mapping[str, Any]) -> str:
     kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown_argument(str(detail["loc"][-1]), _known_names(detail["loc"], known))
+        return _unknown_argument(str(detail["loc"][-1]), names_at(detail["loc"], types))
     if kind == "literal_error":
         labels = re.findall(r"'([^']*)'", limits["expected"])
         return f"{_excerpt(value)} is not known; {did_you_mean(str(value), labels)}"
     return _MESSAGES.get(kind, detail["msg"]).format(value=_excerpt(value), kind=_kind_of(value), **limits)
 
 
-def _known_names(location: tuple[int | str, ...], known: list[str]) -> list[str]:
-    """The names that are allowed at the location of an unknown name."""
-    if len(location) == 1:
-        return known
-    return FIELDS_OF.get(str(location[0]), [])
-
-
 def _unknown_argument(argument: str, known: list[str]) -> str:
     if not known:
         return "unknown field; leave it out"
-    match = nearest(argument, known)
+    match = argument_for(argument, known) or nearest(argument, known)
     return f"unknown argument; did you mean '{match}'?" if match else f"unknown argument; known: {', '.join(known)}"
 
 
@@ -381,4 +416,4 @@ def check_symbol(symbol: str, *, field: str) -> None:
     try:
         _SYMBOL.validate_python(symbol)
     except ValidationError as error:
-        raise Invalid(_message(error.errors(include_url=False)[0], []), field=field) from None
+        raise Invalid(_message(error.errors(include_url=False)[0], {}), field=field) from None

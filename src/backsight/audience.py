@@ -1,6 +1,7 @@
 """Who may call an operation, which tools each is offered, and nouns. `--help` imports it, so it must be quick."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import get_args
 
 from backsight.core.keys import Audience as Audience
@@ -50,6 +51,20 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
 
 The other operations that an audience may call are offered if they are chosen by name.
 """
+
+
+def with_missing_tools(message: str, *, operations: Collection[str], offered: Collection[str]) -> str:
+    """The message of an error, which says of the operations that it names which ones the caller does not have.
+
+    >>> with_missing_tools("no plan '7'; list_plans lists them", operations=["list_plans"], offered=[])
+    "no plan '7'; list_plans lists them (list_plans is not one of your tools: ask the owner)"
+    """
+    words = dict.fromkeys(re.findall(r"[a-z]+(?:_[a-z]+)+", message))
+    missing = [word for word in words if word in operations and word not in offered]
+    if not missing:
+        return message
+    are = "is not one" if len(missing) == 1 else "are not some"
+    return f"{message} ({' and '.join(missing)} {are} of your tools: ask the owner)"
 
 
 def noun_of(module: str) -> str:

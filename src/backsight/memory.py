@@ -6,7 +6,7 @@ built from that list.
 
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from backsight.adapters.clocks import SystemClock
 from backsight.adapters.randomness import SystemRandomness
-from backsight.audience import DOCUMENT_TOOLS, OFFERED
+from backsight.audience import DOCUMENT_TOOLS, OFFERED, with_missing_tools
+from backsight.core.call_notes import with_notes
 from backsight.core.errors import UNREADABLE, BacksightError, Invalid, Unavailable
 from backsight.core.keys import Authority
 from backsight.operation_list import listed_modules, operations_of
@@ -252,7 +253,8 @@ class Memory(Context):
             if changes:
                 request = {**request, **changes}
                 context = self.at_one_instant(operation=operation.name, request=request)
-            return _with_notes(_with_warning(operation.function(context, **request), warning), notes)
+            answer = _with_warning(operation.function(context, **request), warning)
+            return with_notes(answer, (*getattr(checked, "notes", ()), *notes))
         except UNREADABLE as error:
             self._name_spoilt_rows(error)
             raise
@@ -312,7 +314,7 @@ class Memory(Context):
                 name=each.name,
                 description=each.description,
                 schema=each.input_schema,
-                call=partial(_tool_answer, caller, each),
+                call=partial(_tool_answer, caller, each, tuple(names)),
             )
             for each in OPERATIONS.only(names).values()
         )
@@ -342,24 +344,18 @@ def _with_warning(answer: Any, warning: str | None) -> Any:
     if warning is None:
         return answer
     LOG.warning(warning)
-    return _with_notes(answer, [warning])
+    return replace(answer, message=f"{warning} {answer.message}") if hasattr(answer, "message") else answer
 
 
-def _with_notes(answer: Any, notes: Sequence[str]) -> Any:
-    """An answer whose message begins with notes, if it has a message."""
-    return (
-        replace(answer, message=" ".join([*notes, answer.message])) if notes and hasattr(answer, "message") else answer
-    )
-
-
-def _tool_answer(memory: Memory, operation: "Operation", arguments: Mapping[str, Any]) -> str:
+def _tool_answer(memory: Memory, operation: "Operation", offered: Collection[str], arguments: Mapping[str, Any]) -> str:
     """The brief answer of an operation to a model; an error as JSON, from which a model can correct its call."""
     from backsight.answers.detail import brief_answer
 
     try:
         answer = memory.run(operation, dict(arguments))
     except BacksightError as error:
-        return json.dumps(error.as_json(), ensure_ascii=False, separators=(",", ":"))
+        message = with_missing_tools(error.message, operations=OPERATIONS, offered=offered)
+        return json.dumps({**error.as_json(), "message": message}, ensure_ascii=False, separators=(",", ":"))
     return brief_answer(operation, arguments, answer).text()
 
 

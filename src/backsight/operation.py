@@ -1,15 +1,27 @@
 """An operation: one function, from which all surfaces derive their command, tool or route."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from backsight.arguments import invalid_from, is_file_argument, or_left_out
 from backsight.audience import Audience, noun_of
+from backsight.coercions import read_call
+from backsight.core.call_notes import FIELD, notes_of
 from backsight.core.errors import Invalid, Refused
 from backsight.core.keys import Authority
 from backsight.json_schemas import without_titles
@@ -18,6 +30,41 @@ Kind = Literal["query", "command"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 MARK = "__operation__"
+CALL_NOTES_SCHEMA = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "Values of the call that were read from another form; left out if there are none.",
+}
+
+
+class CheckedArguments(dict[str, Any]):
+    """Arguments as a function takes them, and notes on those that were read from another form."""
+
+    notes: tuple[str, ...] = ()
+
+
+class Arguments(BaseModel):
+    """The base of the arguments of an operation: what the strict types refuse is read as what it can only mean."""
+
+    model_config = ConfigDict(extra="forbid")
+    types: ClassVar[Mapping[str, Any]] = {}
+    optional: ClassVar[frozenset[str]] = frozenset()
+    _notes: tuple[str, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return validate(values)
+        except (ValidationError, Invalid):
+            if not isinstance(values, Mapping):
+                raise
+            read, notes = read_call(values, cls.types, cls.optional)
+            if not notes.texts:
+                raise
+        model = validate(read)
+        model._notes = notes.shown()
+        return model
 
 
 class Operation:
@@ -53,7 +100,7 @@ class Operation:
         return get_type_hints(self.function, include_extras=True)
 
     @cached_property
-    def arguments(self) -> type[BaseModel]:
+    def arguments(self) -> type[Arguments]:
         """The pydantic model of the arguments, made from the signature."""
         fields: dict[str, Any] = {}
         for p in list(inspect.signature(self.function).parameters.values())[1:]:
@@ -64,7 +111,10 @@ class Operation:
             else:
                 fields[p.name] = (or_left_out(hint, p.default), Field(p.default, description=description))
         title = "".join(word.capitalize() for word in self.name.split("_"))
-        return create_model(title + "Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        model = create_model(title + "Arguments", __base__=Arguments, **fields)
+        model.types = {name: self._hints[name] for name in fields}
+        model.optional = frozenset(name for name, field in model.model_fields.items() if not field.is_required())
+        return model
 
     @cached_property
     def file_arguments(self) -> frozenset[str]:
@@ -81,7 +131,7 @@ class Operation:
         """The adapter that converts the answer to JSON and gives its schema."""
         return TypeAdapter(self.returns)
 
-    def check(self, arguments: object) -> dict[str, Any]:
+    def check(self, arguments: object) -> CheckedArguments:
         """Validate arguments; raises `Invalid` with the field and the remedy."""
         try:
             return self.values(self.arguments.model_validate(arguments))
@@ -101,17 +151,21 @@ class Operation:
                 f"{self.name} writes, and this key only reads; create one with --scope write", field="authorization"
             )
 
-    def values(self, model: BaseModel) -> dict[str, Any]:
+    def values(self, model: Arguments) -> CheckedArguments:
         """The arguments in a validated model, as the function takes them."""
-        return {name: getattr(model, name) for name in self.arguments.model_fields}
+        checked = CheckedArguments({name: getattr(model, name) for name in self.arguments.model_fields})
+        checked.notes = model._notes
+        return checked
 
     def invalid(self, details: Sequence[ErrorDetails]) -> Invalid:
         """The error that every surface shows for arguments that fail validation."""
-        return invalid_from(details, known=self.arguments.model_fields)
+        return invalid_from(details, types=self.arguments.types)
 
     def as_json(self, result: object) -> Any:
-        """The answer as the JSON that every surface shows."""
-        return self.result.dump_python(result, mode="json")
+        """The answer as the JSON that every surface shows; with notes on the call, if there are any."""
+        content = self.result.dump_python(result, mode="json")
+        notes = notes_of(result)
+        return {**content, FIELD: list(notes)} if notes else content
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
@@ -121,7 +175,8 @@ class Operation:
     @cached_property
     def output_schema(self) -> dict[str, Any]:
         """The JSON schema of the answer."""
-        return without_titles(self.result.json_schema(mode="serialization"))
+        schema = without_titles(self.result.json_schema(mode="serialization"))
+        return {**schema, "properties": {**schema["properties"], FIELD: CALL_NOTES_SCHEMA}}
 
 
 def query(*, audience: Iterable[Audience] = ()) -> Callable[[F], F]:

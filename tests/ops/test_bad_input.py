@@ -3,9 +3,11 @@
 import json
 import math
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,7 +24,15 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"entry_price": math.inf}, "entry_price: inf is not a finite number"),
     ({"exit_price": -math.inf}, "exit_price: -inf is not a finite number"),
     ({"pnl": 10**400}, f"pnl: 1{'0' * 38}… is too large; give a number"),
-    ({"pnl": "1175"}, "pnl: '1175' is text; give a number"),
+    ({"pnl": "much"}, "pnl: 'much' is text; give a number"),
+    ({"pnl": "nan"}, "pnl: 'nan' is text; give a number"),
+    ({"pnl": "Infinity"}, "pnl: 'Infinity' is text; give a number"),
+    ({"pnl": "1e400"}, "pnl: inf is not a finite number"),
+    ({"pnl": "1,234"}, "pnl: '1,234' is text; give a number"),
+    ({"pnl": np.float64("nan")}, "pnl: np.float64(nan) is not a finite number"),
+    ({"pnl": np.True_}, "pnl: True is true or false; give a number"),
+    ({"pnl": Decimal("NaN")}, "pnl: this is not a finite number; give one"),
+    ({"confidence": "101%"}, "confidence: 1.01 is out of range; give 1 or less"),
     ({"pnl": True}, "pnl: True is true or false; give a number"),
     ({"pnl": None}, "pnl: None is null; give a number"),
     ({"closed_at": "2026-06-04T09:00:00"}, "closed_at: 2026-06-04T09:00:00 has no time zone; add one"),
@@ -35,9 +45,10 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "opened_at: 2026-06-04T09:30:00.000000Z is after the close; give a time before the close",
     ),
     ({"direction": "lnog"}, "direction: 'lnog' is not known; did you mean 'long'? Known: long, short"),
-    ({"direction": "LONG"}, "direction: 'LONG' is not known; did you mean 'long'?"),
-    ({"context_regime": "trend_up"}, "context_regime: 'trend_up' is not known; did you mean 'trending_up'?"),
-    ({"context": {"session": "new york"}}, "context.session: 'new york' is not known; did you mean 'newyork'?"),
+    ({"direction": "both"}, "direction: 'both' is not known; known: long, short"),
+    ({"direction": True}, "direction: True is not known; known: long, short"),
+    ({"context_regime": "trending"}, "context_regime: 'trending' is not known; did you mean 'trending_up'?"),
+    ({"context": {"session": "new yrok"}}, "context.session: 'new yrok' is not known; did you mean 'newyork'?"),
     (
         {"context": {"volatility_regime": "hgih"}},
         "context.volatility_regime: 'hgih' is not known; did you mean 'high'?",
@@ -64,14 +75,16 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"size": 1e308, "stop_price": -1e308, "pnl_r": None}, "stop_price: too large or too small beside the other"),
     ({"symbol": ""}, "symbol: is empty; give some text"),
     ({"symbol": "XAU\0USD"}, "symbol: contains a NUL character; remove it"),
-    ({"symbol": " XAUUSD"}, "symbol: has spaces around it or control characters; give one clean line"),
+    ({"symbol": " "}, "symbol: is empty; give some text"),
+    ({"symbol": "XAU\nUSD"}, "symbol: has spaces around it or control characters; give one clean line"),
     ({"symbol": "X" * 65}, "symbol: is longer than 64 characters; shorten it"),
     ({"symbol": "\ud800"}, "symbol: contains half a surrogate pair; give valid Unicode"),
     ({"market_context": "x" * 10_001}, "market_context: is longer than 10000 characters; shorten it"),
     ({"reflection": "a\0b"}, "reflection: contains a NUL character; remove it"),
     ({"reflection": 5}, "reflection: 5 is a number; give text"),
     ({"tags": ["x"] * 33}, "tags: has more than 32 items; give fewer"),
-    ({"tags": "london"}, "tags: 'london' is text; give a list"),
+    ({"tags": "london, news"}, "tags: 'london, news' is text; give a list"),
+    ({"tags": 5}, "tags: 5 is a number; give a list"),
     ({"tags": ["a\nb"]}, "tags.0: has spaces around it or control characters; give one clean line"),
     ({"pnl_rr": 3.0}, "pnl_rr: unknown argument; did you mean 'pnl_r'?"),
     ({"zzz": 3.0}, "zzz: unknown argument; known: symbol, direction,"),
@@ -98,12 +111,16 @@ def test_a_bad_trade_is_refused_by_name_and_nothing_is_written(
     [
         ({"limit": 0}, "limit: 0 is out of range; give 1 or more"),
         ({"limit": 10_000}, "limit: 10000 is out of range; give 100 or less"),
-        ({"limit": "5"}, "limit: '5' is text; give a whole number"),
-        ({"limit": 2.0}, "limit: 2.0 is a number; give a whole number"),
-        ({"memory_types": ["episodes"]}, "memory_types.0: 'episodes' is not known; did you mean 'episodic'?"),
+        ({"limit": "many"}, "limit: 'many' is text; give a whole number"),
+        ({"limit": "1000"}, "limit: 1000 is out of range; give 100 or less"),
+        ({"limit": True}, "limit: True is true or false; give a whole number"),
+        ({"limit": 2.5}, "limit: 2.5 is a number; give a whole number"),
+        ({"memory_types": ["episodics"]}, "memory_types.0: 'episodics' is not known; did you mean 'episodic'?"),
         ({"memory_types": []}, "memory_types: is empty; give at least one"),
-        ({"as_of": "2026-06-04"}, "as_of: 2026-06-04T00:00:00 has no time zone"),
-        ({"mode": "real"}, "mode: 'real' is not known; known: live, paper, sim, all"),
+        ({"as_of": "2026-06-04 10:00"}, "as_of: 2026-06-04T10:00:00 has no time zone"),
+        ({"as_of": "2026-02-30"}, "as_of: '2026-02-30' is not an ISO 8601 time"),
+        ({"as_of": "20260604"}, "as_of: 2026-06-04T00:00:00 has no time zone"),
+        ({"mode": "demo"}, "mode: 'demo' is not known; known: live, paper, sim, all"),
     ],
 )
 def test_a_bad_query_is_refused_by_name(memory: Memory, query: dict[str, Any], message: str) -> None:
@@ -133,7 +150,7 @@ LIKELY = JSON | st.sampled_from(["XAUUSD", "long", "live", 1.0, 0, [], {}, "2026
 
 def test_a_field_whose_name_has_control_characters_is_named_on_one_line() -> None:
     operation = OPERATIONS["check_active_plans"]
-    with pytest.raises(Invalid, match=re.escape(r"current_context.\n\x1b[2J: unknown field")):
+    with pytest.raises(Invalid, match=re.escape(r"current_context.\n\x1b[2J: unknown argument")):
         operation.check({"current_context": {"\n\x1b[2J": None}})
 
 

@@ -85,7 +85,7 @@ def test_a_query_answers_a_link_as_it_answers_a_post(client: httpx.Client) -> No
     linked = client.get(path_of(OPERATIONS["recall_memories"]), params=arguments)
     posted = client.post(
         path_of(OPERATIONS["recall_memories"]),
-        json={**arguments, "since": "2026-01-01T00:00:00Z", "context": {"regime": "trending_up"}},
+        json={**arguments, "context": {"regime": "trending_up"}},
     )
     assert linked.json() == posted.json()
     assert len(linked.json()["memories"]) == 1

@@ -34,6 +34,7 @@ from backsight.answers.values import (
     text_of,
     value_at,
 )
+from backsight.core import call_notes
 from backsight.core.text.untrusted_text import flat, shorten
 
 CELL_WIDTH, CELL_TOKENS = 100, 60
@@ -234,7 +235,11 @@ def parts_of(layout: Iterable[Block], answer: Any) -> Brief:
 def default_parts(answer: Any) -> Brief:
     """The brief form of an answer without a layout: its message, its values, its nested records and its lists."""
     values = {field.name: getattr(answer, field.name) for field in fields(answer)}
-    visible = {name: value for name, value in values.items() if name not in (*HIDDEN, "replayed") and text_of(value)}
+    visible = {
+        name: value
+        for name, value in values.items()
+        if name not in (*HIDDEN, call_notes.FIELD, "replayed") and text_of(value)
+    }
     plain = columns_of(answer, [name for name, value in visible.items() if not is_record(value) and not is_list(value)])
     parts: list[Part] = [*_sentences(_default_sentence(answer), "")]
     if plain:

@@ -255,6 +255,10 @@ class Brief:
 
     parts: tuple[Part, ...]
 
+    def with_note(self, text: str) -> "Brief":
+        """The brief with a note after its first sentence, where no cut reaches it."""
+        return Brief((*self.parts[:1], Sentence(text), *self.parts[1:]))
+
     def text(self) -> str:
         """Compact text for a model: a line for each row, its cells separated by bars."""
         return "\n".join(line for part in self.parts for line in part.lines())

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from backsight.answers.brief import REMEDY, Brief
 from backsight.answers.layouts import brief_of
+from backsight.coercions import CallNotes, choice_of, read_value
 from backsight.core.errors import Invalid, did_you_mean
 from backsight.operation import Operation
 
@@ -32,7 +33,7 @@ def split_detail(operation: Operation, arguments: object, *, default: Detail) ->
     """The detail that a caller wants, and the arguments of the operation."""
     if not isinstance(arguments, Mapping) or "detail" not in arguments:
         return default, arguments
-    detail = arguments["detail"]
+    detail = choice_of(arguments["detail"], Detail)
     if has_own_detail(operation):
         return (detail if detail in DETAILS and _is_about_showing(operation) else default), arguments
     return checked_detail(detail, default=default), {key: arguments[key] for key in arguments if key != "detail"}
@@ -45,6 +46,8 @@ def _is_about_showing(operation: Operation) -> bool:
 
 def checked_detail(detail: Any, *, default: Detail) -> Detail:
     """The detail, or the default if it is left out; `Invalid` if it is not known."""
+    if isinstance(detail, str):
+        detail = choice_of(detail, Detail) if detail.strip() else None
     if detail is None:
         return default
     if detail not in DETAILS:
@@ -74,7 +77,7 @@ def ceiling_of(operation: Operation, arguments: object) -> int:
     ):
         return max(ceiling, CEILING)  # more was asked for than the default
     limit = operation.arguments.model_fields.get("limit")
-    wanted = arguments.get("limit") if isinstance(arguments, Mapping) else None
+    wanted = read_value(arguments.get("limit"), int, "limit", CallNotes()) if isinstance(arguments, Mapping) else None
     if limit is None or not isinstance(limit.default, int) or not isinstance(wanted, int):
         return ceiling
     return max(ceiling, ceiling * wanted // limit.default)

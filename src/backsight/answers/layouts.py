@@ -26,6 +26,7 @@ from backsight.answers.blocks import (
 from backsight.answers.brief import Brief
 from backsight.answers.values import Template, columns, fill, short_id, text_of, value_at, with_unit
 from backsight.core.agents.run import shortened_text
+from backsight.core.call_notes import notes_of
 from backsight.core.memory.drift_report import amount_of
 from backsight.core.memory.plan_words import action_in_words, end_in_words, plan_with_reason
 from backsight.core.numbers import half_width, with_margin
@@ -57,7 +58,9 @@ FACTORS = ("Q", "Sim", "Rec", "Conf", "Aff", "Period")
 def brief_of(answer: Any) -> Brief:
     """The brief form of the answer of an operation."""
     layout = LAYOUTS.get(type(answer).__name__)
-    return default_parts(answer) if layout is None else parts_of(layout, answer)
+    form = default_parts(answer) if layout is None else parts_of(layout, answer)
+    notes = notes_of(answer)
+    return form.with_note(f"{'; '.join(notes)}.") if notes else form
 
 
 def brief(answer: Any) -> str:

@@ -1,10 +1,13 @@
 """Instants: UTC datetimes with microseconds, and the one text format for them."""
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from backsight.core.errors import Invalid
 
+PLAIN_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+"""A date without a time, as text."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 JUST_BEFORE = timedelta(microseconds=1)
 """One microsecond, the resolution of instants. A tick reads memory as of this long before it."""
@@ -35,6 +38,11 @@ def to_utc(at: datetime, *, field: str = "time") -> datetime:
     ...
     backsight.core.errors.Invalid: as_of: 2026-06-04T00:00:00 has no time zone; add one, like 2026-06-04T00:00:00Z
     """
+    if at != at:
+        raise Invalid("NaT is not a time; give an instant, or leave it out if it is not known", field=field)
+    if type(at) is not datetime:  # a subclass, like a Timestamp of pandas, has arithmetic of its own
+        parts = (at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond)
+        at = datetime(*parts, tzinfo=at.tzinfo, fold=at.fold)
     if at.tzinfo is None or at.utcoffset() is None:
         stamp = at.isoformat()
         raise Invalid(f"{stamp} has no time zone; add one, like {stamp}Z", field=field)

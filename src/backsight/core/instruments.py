@@ -12,6 +12,16 @@ from typing import Literal
 from backsight.core.rates import ExchangeRate, RateSource
 
 InstrumentKind = Literal["spot", "perpetual", "future", "option", "stock", "fx"]
+INSTRUMENT_KIND_WORDS: Mapping[str, InstrumentKind] = {
+    "perp": "perpetual",
+    "perps": "perpetual",
+    "futures": "future",
+    "options": "option",
+    "stocks": "stock",
+    "equity": "stock",
+    "equities": "stock",
+    "forex": "fx",
+}
 
 FLAT_SHARE = 1e-9
 """A position below this share of its peak size is flat, whatever else is known."""

@@ -1,5 +1,6 @@
 """Accounts, positions and portfolios, as the broker reports them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
@@ -9,6 +10,26 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 PositionMode = Literal["netting", "hedging"]
 Direction = Literal["long", "short"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+
+MODE_WORDS: Mapping[str, Mode] = {
+    "real": "live",
+    "production": "live",
+    "paper trading": "paper",
+    "simulated": "sim",
+    "simulation": "sim",
+    "backtest": "sim",
+}
+POSITION_MODE_WORDS: Mapping[str, PositionMode] = {"net": "netting", "hedge": "hedging", "hedged": "hedging"}
+DIRECTION_WORDS: Mapping[str, Direction] = {
+    "buy": "long",
+    "bull": "long",
+    "bullish": "long",
+    "sell": "short",
+    "sell short": "short",
+    "bear": "short",
+    "bearish": "short",
+}
+"""Common words for one of the choices each. A word that may mean two of them is in no such table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Labels of a market's state (regime, volatility, session), and their computation from bars."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, pairwise
@@ -24,6 +24,32 @@ RegimeTag = Literal[
     "unknown",
 ]
 Preset = Literal["seed", "scaled"]
+
+REGIME_WORDS: Mapping[str, Regime] = {
+    "trend up": "trending_up",
+    "up trend": "trending_up",
+    "bull": "trending_up",
+    "bullish": "trending_up",
+    "trend down": "trending_down",
+    "down trend": "trending_down",
+    "bear": "trending_down",
+    "bearish": "trending_down",
+    "range": "ranging",
+    "range bound": "ranging",
+    "sideways": "ranging",
+}
+"""`trending` has two meanings, and `choppy` may be ranging or volatile."""
+VOLATILITY_WORDS: Mapping[str, VolatilityRegime] = {"medium": "normal", "moderate": "normal", "average": "normal"}
+SESSION_WORDS: Mapping[str, Session] = {
+    "asian": "asia",
+    "tokyo": "asia",
+    "europe": "london",
+    "european": "london",
+    "london newyork": "overlap",
+    "ny": "newyork",
+    "us": "newyork",
+    "american": "newyork",
+}
 
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 VOLATILITY_REGIMES: tuple[VolatilityRegime, ...] = get_args(VolatilityRegime)

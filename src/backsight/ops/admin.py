@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from backsight.arguments import FilePath, Flag, Key, Whole
+from backsight.arguments import ChainHead, FilePath, Flag, Whole
 from backsight.core.audit import AuditBatch, AuditRow, Finding, parse_head
 from backsight.core.chain_heads import RESTORE
 from backsight.core.errors import UNREADABLE, Conflict, Invalid
@@ -91,9 +91,10 @@ class ImportedData:
 def verify_audit(
     ctx: Context,
     *,
-    head: Annotated[Key | None, "The head of an earlier export, saved outside the store."] = None,
+    head: Annotated[ChainHead | None, "The head of an earlier export, saved outside the store."] = None,
     since: Annotated[
-        Key | None, "The `checkpoint` of an earlier verification, saved outside the store: verify only what followed."
+        ChainHead | None,
+        "The `checkpoint` of an earlier verification, saved outside the store: verify only what followed.",
     ] = None,
 ) -> Verification:
     """Verify that no row was changed other than by Backsight's commands.

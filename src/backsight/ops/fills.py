@@ -64,6 +64,11 @@ class ImportedFills:
     notes: tuple[str, ...]
     """What was found out about the file, and what was assumed, in sentences."""
 
+    @property
+    def imported_nothing(self) -> bool:
+        """Whether no row of the file is a fill that is stored now, or would be."""
+        return self.fills == 0
+
 
 @command()
 def import_fills(

@@ -32,6 +32,11 @@ class Migrated:
     known_beliefs: int
     report: LegacyReport
 
+    @property
+    def imported_nothing(self) -> bool:
+        """Whether the database had nothing that is stored now."""
+        return self.trades + self.beliefs + self.known_trades + self.known_beliefs == 0
+
 
 @command()
 def migrate_legacy(

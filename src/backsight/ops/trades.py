@@ -47,7 +47,7 @@ from backsight.importers.cut_files import last_line_remark
 from backsight.importers.files import Source, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions, head_of
 from backsight.importers.trades import read_trades
-from backsight.operation import Operation, command, operation_of, query
+from backsight.operation import Arguments, Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
@@ -143,6 +143,11 @@ class ImportedTrades:
     """The first trades as they are understood."""
     notes: tuple[str, ...]
     """What was found out about the file, in sentences."""
+
+    @property
+    def imported_nothing(self) -> bool:
+        """Whether no row of the file is a trade that is stored now, or would be."""
+        return self.added + self.replayed == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -616,14 +621,17 @@ def _checked_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     try:
         row = model.model_validate(values)
     except ValidationError as error:
-        raise invalid_from(error.errors(include_url=False), known=model.model_fields) from None
+        types = {**_remember_trade_operation().arguments.types, **FileColumns.__annotations__}
+        raise invalid_from(error.errors(include_url=False), types=types) from None
     only_in_files = FileColumns.__pydantic_fields__
     return {name: value for name, value in vars(row).items() if value is not None or name not in only_in_files}
 
 
 @cache
-def _columns_model() -> type[BaseModel]:
-    return create_model("TradeColumns", __base__=(_remember_trade_operation().arguments, FileColumns))
+def _columns_model() -> type[Arguments]:
+    model = create_model("TradeColumns", __base__=(_remember_trade_operation().arguments, FileColumns))
+    model.types = {}  # the cells of a file are read by the rules of files
+    return model
 
 
 def _remember_trade_operation() -> Operation:

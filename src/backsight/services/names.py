@@ -52,7 +52,7 @@ def names_of_store(ctx: Context, arguments: Mapping[str, Any]) -> tuple[dict[str
                 changes["context"] = replace(context, symbol=changes["symbol"]) if is_same else context
     changes = {name: value for name, value in changes.items() if value != arguments[name]}
     return changes, tuple(
-        f"{name}: {arguments[name]!r} read as {value!r}." for name, value in changes.items() if name != "context"
+        f"{name}: {arguments[name]!r} read as {value!r}" for name, value in changes.items() if name != "context"
     )
 
 

@@ -1,10 +1,8 @@
 """`backsight backtest` on a terminal: a progress bar, a summary, and the files that the user asked for."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.text import Text
 
 from backsight.core.errors import Conflict
@@ -19,6 +17,7 @@ from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.report import all_trades, backtest_report, exit_counts, report_path
 from backsight.surfaces.progress import Stopwatch, peak_memory, progress_bar, sparkline
 from backsight.surfaces.tables import console, signed
+from backsight.surfaces.terminal import echo_json
 
 
 def show_backtest(
@@ -52,7 +51,7 @@ def show_backtest(
         if as_json:
             described = result_as_json(memory, result, deployment=deployment.name)
             files = {"store": None if store is None else str(store), "report": written}
-            click.echo(json.dumps(described | files, ensure_ascii=False, indent=2))
+            echo_json(described | files)
             return
         show_result(memory, result, deployment=deployment.name, seconds=watch.seconds)
         if setup.cadence.kind != "off":
@@ -110,7 +109,9 @@ def show_result(memory: Memory, result: BacktestResult, *, deployment: str, seco
     size = memory.database.size
     store_size = "" if size is None else f", store {size / 1e6:.0f} MB"
     speed = f"{result.ticks:,} ticks in {seconds:.1f} s ({result.ticks / seconds:.0f} a second){store_size}"
-    to.print(Text.assemble(("speed    ", "bold"), f"{speed}, peak memory {peak_memory():.0f} MB"))
+    peak = peak_memory()
+    peak_text = "" if peak is None else f", peak memory {peak:.0f} MB"
+    to.print(Text.assemble(("speed    ", "bold"), speed + peak_text))
 
 
 def _currency(memory: Memory) -> str:

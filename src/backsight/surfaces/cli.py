@@ -1,7 +1,6 @@
 """The command line: `backsight NOUN VERB --option value`, built from the operations."""
 
 import gc
-import json
 import logging
 import signal
 import sys
@@ -20,6 +19,7 @@ from backsight.core.errors import BacksightError, did_you_mean
 from backsight.json_schemas import Schema
 from backsight.ops import NOUNS
 from backsight.settings import settings_from_environment
+from backsight.surfaces.terminal import echo_json
 from backsight.surfaces.typed_text import alternatives, is_time, typed, types_of
 
 if TYPE_CHECKING:
@@ -234,18 +234,20 @@ def carry_out(ctx: click.Context, operation: "Operation", arguments: dict[str, A
     except BacksightError as error:
         if not as_json:
             raise
-        click.echo(json.dumps(error.as_json(), ensure_ascii=False), err=True)
+        echo_json(error.as_json(), indent=None, err=True)
         sys.exit(1)
     if note:
         click.echo(note, err=True)
     if operation.name == "status" and not as_json:
         click.echo(f"Store {without_driver(memory.database.name)}")
     if as_json:
-        click.echo(json.dumps(_content(operation, answer, detail), ensure_ascii=False, indent=2))
+        echo_json(_content(operation, answer, detail))
     else:
         from backsight.surfaces.tables import console, show, show_record
 
         (show_record if detail == "full" else show)(console(), answer)
+    if getattr(answer, "imported_nothing", False):
+        sys.exit(1)
     if not getattr(answer, "passed", True):
         sys.exit(FAILED_CHECK)
 

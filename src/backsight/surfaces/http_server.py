@@ -1,5 +1,6 @@
 """The HTTP server: the pages, REST and MCP in one application, within limits, and how it listens, runs and stops."""
 
+import os
 import signal
 import socket
 import sys
@@ -191,7 +192,8 @@ def listen(host: str, port: int, *, memory: "Memory | None" = None) -> socket.so
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio turns TCP_NODELAY on: small answers are sent at once.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if os.name == "posix":  # on Windows the option would let two servers share a port
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
         listener.listen(1024)

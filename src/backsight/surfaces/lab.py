@@ -1,6 +1,5 @@
 """`backsight lab` on a terminal: a progress bar, the verdict, a table, and the files of the report."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from backsight.lab.run import run_lab, write_report
 from backsight.runtime.load import load_agent, load_class
 from backsight.surfaces.progress import progress_bar
 from backsight.surfaces.tables import console, show_part
+from backsight.surfaces.terminal import echo_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def show_lab(request: LabRequest) -> None:
         report = run_lab(request.files, arms, terms=request.terms, command=command, progress=progress)
     write_report(report, request.out)
     if request.as_json:
-        click.echo(json.dumps(analysis_as_json(report.analysis) | {"report": str(request.out)}, indent=2))
+        echo_json(analysis_as_json(report.analysis) | {"report": str(request.out)})
         return
     to = console()
     show_part(to, Sentence(report.verdict, "bold"))

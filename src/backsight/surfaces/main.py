@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import json
 import os
 import signal
 import sys
@@ -28,6 +27,7 @@ from backsight.surfaces.cli import (
     operation_command,
 )
 from backsight.surfaces.extras import require_mcp
+from backsight.surfaces.terminal import echo_json, prepare_output
 
 if TYPE_CHECKING:
     import threading
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from backsight.memory import Memory
 
 PORT = 8765
-OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 IMPORTS = {"bars": "import_bars", "fills": "import_fills", "positions": "import_positions", "trades": "import_trades"}
 """The names under `backsight import` and their operations."""
 
@@ -266,7 +266,7 @@ def demo(seed: int, days: int, port: int, folder: Path, serving: bool, as_json: 
     try:
         if as_json:
             with describe_demo(seed=seed, days=days, folder=folder) as (memory, description):
-                click.echo(json.dumps(description, ensure_ascii=False, indent=2))
+                echo_json(description)
                 if serving:
                     serve_demo(memory, port, folder)
             return
@@ -486,6 +486,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the shell, as by `>&-`
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 (open to the end)
+    prepare_output()
     gc.disable()  # imports create many permanent objects, and collecting among them slows the start down
     try:
         run()

@@ -3,7 +3,7 @@ prompts beside them.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from functools import cached_property
@@ -41,7 +41,7 @@ from mcp_types import (
 
 from backsight import __version__
 from backsight.answers.detail import brief_answer, split_detail
-from backsight.audience import Audience
+from backsight.audience import Audience, with_missing_tools
 from backsight.core.errors import BacksightError, Refused
 from backsight.core.keys import Authority
 from backsight.memory import OPERATIONS, Memory
@@ -95,7 +95,7 @@ def server_of(memory: Memory, offer: Offer) -> Server[dict[str, Any]]:
             known = ", ".join(offer.tools)
             raise MCPError(code=INVALID_PARAMS, message=f"No tool {params.name[:80]!r}; known: {known}")
         caller = _reporting(caller_of(context), context)
-        return await run_sync(answer, caller, operation, params.arguments or {})
+        return await run_sync(answer, caller, operation, params.arguments or {}, offer.tools)
 
     async def list_prompts(_context: object, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return ListPromptsResult(prompts=[_prompt(offer, name) for name in offer.prompts])
@@ -171,13 +171,19 @@ def _prompt_text(memory: Memory, offer: Offer, params: GetPromptRequestParams) -
     return f"{coach_preamble(memory)}\n\n{text}"
 
 
-def answer(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> CallToolResult:
-    """The result of an operation, brief or in full, or its error as JSON, from which a model can correct its call."""
+def answer(
+    memory: Memory, operation: Operation, arguments: dict[str, Any], offered: Collection[str] = OPERATIONS
+) -> CallToolResult:
+    """The result of an operation, brief or in full, or its error as JSON, from which a model can correct its call.
+
+    `offered` are the tools of the caller; an error says which of the operations that it names are not among them.
+    """
     try:
         detail, own_arguments = split_detail(operation, arguments, default="brief")
         result = memory.run(operation, own_arguments)
     except BacksightError as error:
-        return CallToolResult(content=[_text(_json(error.as_json()))], is_error=True)
+        message = with_missing_tools(error.message, operations=OPERATIONS, offered=offered)
+        return CallToolResult(content=[_text(_json({**error.as_json(), "message": message}))], is_error=True)
     if detail == "full":
         full = operation.as_json(result)
         return CallToolResult(content=[_text(_json(full))], structured_content=full)

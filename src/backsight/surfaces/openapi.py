@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from backsight.core.call_notes import FIELD
 from backsight.json_schemas import Schema, each_schema, without_titles
 from backsight.memory import OPERATIONS
-from backsight.operation import Operation
+from backsight.operation import CALL_NOTES_SCHEMA, Operation
 from backsight.surfaces.access import PREFIX
 from backsight.surfaces.call_examples import example_call
 from backsight.surfaces.typed_text import item_of, types_of
@@ -47,6 +48,9 @@ def plain_document(document: dict[str, Any]) -> dict[str, Any]:
     for name, schema in schemas.items():
         if name not in arguments and "properties" in schema and name != PROBLEM:
             schema["required"] = list(schema["properties"])  # an answer has every field, those with defaults too
+    for operation in OPERATIONS.values():
+        answer = schemas[names.get(operation.returns.__name__, operation.returns.__name__)]
+        answer["properties"] = {**answer["properties"], FIELD: CALL_NOTES_SCHEMA}
     return {**document, "paths": paths, "components": {**document["components"], "schemas": schemas}}
 
 

@@ -1,6 +1,5 @@
 """Progress bars, timing and sparklines for long work on a terminal."""
 
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -52,8 +51,12 @@ class Stopwatch:
         return time.perf_counter() - self._start
 
 
-def peak_memory() -> float:
-    """The peak memory of this process, in megabytes."""
+def peak_memory() -> float | None:
+    """The peak memory of this process, in megabytes; None on Windows, which has no `resource`."""
+    try:
+        import resource
+    except ImportError:
+        return None
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes / (1024 * 1024 if sys.platform == "darwin" else 1024)
 

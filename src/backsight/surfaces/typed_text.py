@@ -1,31 +1,27 @@
 """Arguments that arrive as text, from a shell or in a query string, as the JSON values of an operation's schema."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from backsight.json_schemas import Schema
 
-PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 BOOLEANS = {"true": True, "false": False}
 
 
 def typed(text: Any, argument: Schema, schema: Schema) -> Any:
     """Text as a JSON value; text that cannot be converted is passed on, and the operation refuses it.
 
-    A date without a time is midnight in UTC. A tuple holds the texts of an argument that is given more than once.
+    A tuple holds the texts of an argument that is given more than once.
 
-    >>> limit, since = {"type": "integer"}, {"type": "string", "format": "date-time"}
-    >>> typed("5", limit, {}), typed("many", limit, {}), typed("2026-06-04", since, {})
-    (5, 'many', '2026-06-04T00:00:00Z')
+    >>> limit = {"type": "integer"}
+    >>> typed("5", limit, {}), typed("many", limit, {})
+    (5, 'many')
     """
     if isinstance(text, tuple):
         return [typed(item, item_of(argument, schema), schema) for item in text]
     if not isinstance(text, str):
         return text
-    if is_time(argument, schema) and PLAIN_DATE.fullmatch(text):
-        return f"{text}T00:00:00Z"
     types = types_of(argument, schema)
     try:
         if "boolean" in types:

@@ -77,6 +77,6 @@ def stand_in(folder: Path) -> str:
     """Write the executable into a folder; its path."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "claude"
-    program.write_text(PROGRAM.format(python=sys.executable, folder=str(folder)))
+    program.write_text(PROGRAM.format(python=sys.executable, folder=str(folder)), encoding="utf-8")
     program.chmod(0o755)
     return str(program)

@@ -145,11 +145,14 @@ def _write(stream: IO[bytes], prompt: str) -> None:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """End the program and what it started: ask first, then kill."""
-    for signum in (signal.SIGTERM, signal.SIGKILL):
+    for name in ("SIGTERM", "SIGKILL"):
         if process.poll() is not None:
             return
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signum)
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, getattr(signal, name))
+            else:  # Windows has no process groups that a signal reaches
+                process.kill()
         with suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
 

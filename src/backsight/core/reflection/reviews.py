@@ -2,7 +2,7 @@
 
 import math
 from calendar import monthrange
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, assert_never, get_args
@@ -21,6 +21,7 @@ from backsight.core.trades.summary import outcomes_in_words
 from backsight.core.trades.trade import Trade
 
 Period = Literal["daily", "weekly", "monthly"]
+PERIOD_WORDS: Mapping[str, Period] = {"day": "daily", "week": "weekly", "month": "monthly"}
 PERIODS: tuple[Period, ...] = get_args(Period)
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
