@@ -188,6 +188,45 @@ def _end_at_once(memory: "Memory", number: int, _frame: FrameType | None) -> NoR
     os._exit(130 if number == signal.SIGINT else 0)
 
 
+@program.command("connect")
+@click.argument("client", required=False)
+@click.option("--list", "listing", is_flag=True, help="List the clients of this machine, and which are connected.")
+@click.option(
+    "--audience", type=click.Choice(AUDIENCES), default="trader", show_default=True, help="Whose tools to offer."
+)
+@click.option("--tools", metavar="NAME,NAME", help="Offer these tools instead.")
+@click.option("--name", default="backsight", show_default=True, help="Name of the server in the client.")
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    default="user",
+    show_default=True,
+    help="The configuration of the user, or that of the project in the current folder.",
+)
+@click.option(
+    "--workspace", type=click.Path(path_type=Path), help="Folder of the documents. Default: BACKSIGHT_WORKSPACE."
+)
+@click.option(
+    "--skill/--no-skill", default=True, help="Whether to install the agent skill, where the client has skills."
+)
+@click.option("--dry-run", is_flag=True, help="Show the difference; write nothing.")
+@click.option("--undo", is_flag=True, help="Take the server and the skill out again.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.pass_context
+def connect_client(ctx: click.Context, client: str | None, listing: bool, **options: Any) -> None:
+    """Connect an MCP client to this store: write the client's own configuration, and try the server once.
+
+    CLIENT is claude-code, claude-desktop, cursor, codex, vscode, windsurf, gemini-cli or zed.
+    """
+    from backsight.surfaces.connect.command import list_clients, run_connect
+
+    of_store = {name: ctx.find_root().params.get(name) for name in ("url", "owner")}
+    if client is None or listing:
+        list_clients(of_store, as_json=options["as_json"])
+    else:
+        run_connect(client, of_store, **options)
+
+
 @program.command()
 @click.option(
     "--every",
