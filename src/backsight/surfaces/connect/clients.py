@@ -10,6 +10,8 @@ from backsight.core.errors import Invalid, did_you_mean
 Scope = Literal["user", "project"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PROGRAM = "backsight"
+SKILL = "SKILL.md"
+"""The name of an agent skill's file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class McpClient:
     def skill(self, machine: Machine, scope: Scope) -> Path | None:
         """Where the client looks for this project's skill; None if it has no skills."""
         folder = self.skills.get(scope)
-        return None if folder is None else self._moved(folder, machine) / PROGRAM / "SKILL.md"
+        return None if folder is None else self._moved(folder, machine) / PROGRAM / SKILL
 
     def _moved(self, path: str, machine: Machine) -> Path:
         moved = self.folder and machine.variables.get(self.folder.variable)
@@ -102,7 +104,7 @@ CLIENTS: tuple[McpClient, ...] = (
         further_fields={"type": "stdio"},
         folder=ClientFolder(variable="CLAUDE_CONFIG_DIR", replaces=("~/.claude/", "~/")),
         skills={"user": "~/.claude/skills", "project": ".claude/skills"},
-        next_step="Start `claude` anew; /mcp lists the server",
+        next_step="Start `claude` anew; /mcp lists the server (that of a project must be approved once)",
     ),
     McpClient(
         name="claude-desktop",

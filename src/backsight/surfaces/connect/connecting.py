@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 from backsight.audience import Audience
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused
 from backsight.settings import PREFIX, portable_variables, settings_from
-from backsight.surfaces.connect.clients import CLIENTS, PROGRAM, SCOPES, Machine, McpClient, Scope, starts_backsight
+from backsight.surfaces.connect.clients import (
+    CLIENTS,
+    PROGRAM,
+    SCOPES,
+    SKILL,
+    Machine,
+    McpClient,
+    Scope,
+    starts_backsight,
+)
 from backsight.surfaces.connect.configuration import connected, disconnected, entries_in
 from backsight.surfaces.connect.files import FileChange, addition, is_edit, read_text, removal, write
 
@@ -72,6 +81,8 @@ class Connection:
 
 
 def _difference(change: FileChange) -> str:
+    if change.old is None and change.path.name == SKILL:
+        return f"+++ {change.path} (new: when to recall, when to remember, how to read answers)"
     old, new = change.old or "", change.new or ""
     names = [str(change.path) if text is not None else "/dev/null" for text in (change.old, change.new)]
     return "\n".join(unified_diff(old.splitlines(), new.splitlines(), *names, lineterm=""))
@@ -138,9 +149,18 @@ def disconnect(request: ConnectRequest, *, dry_run: bool) -> Disconnection:
             change.backup.unlink(missing_ok=True)
         if skill is not None:
             write(skill, keep_backup=True)
-            if not any(skill.path.parent.iterdir()):
-                skill.path.parent.rmdir()
+        for gone in (change, skill):
+            if gone is not None and gone.new is None:
+                _remove_empty_folders(gone.path, request.machine)
     return Disconnection(configuration=change, is_restored=is_restored, skill=skill)
+
+
+def _remove_empty_folders(path: Path, machine: Machine) -> None:
+    """Remove the folders of a file that is gone, below the user's and the project's, as long as they are empty."""
+    for folder in path.parents:
+        if folder in (machine.home, machine.folder) or any(folder.iterdir()):
+            return
+        folder.rmdir()
 
 
 @contextmanager
@@ -155,7 +175,7 @@ def _naming(path: Path) -> Iterator[None]:
 @cache
 def skill_text() -> str:
     """The agent skill that ships with the program."""
-    return files("backsight.surfaces.connect").joinpath("SKILL.md").read_text(encoding="utf-8")
+    return files("backsight.surfaces.connect").joinpath(SKILL).read_text(encoding="utf-8")
 
 
 def _skill_to_add(request: ConnectRequest) -> FileChange | None:
