@@ -3,6 +3,8 @@
 import gc
 import json
 import logging
+import os
+import shutil
 import signal
 import sys
 import threading
@@ -394,6 +396,16 @@ DEMO_STORE = Path("backsight-demo", "store.db")
 def hint_at_demo() -> str:
     """Where the store of a demonstration of the current folder is; empty if there is none."""
     return f"the demo of this folder is at sqlite:///{DEMO_STORE}" if DEMO_STORE.exists() else ""
+
+
+def program_name(program: str | None = None) -> str:
+    """What to type for this program: its name if the shell finds it, else its path from the current folder."""
+    path = Path(program or sys.argv[0])
+    if path.name == "__main__.py":
+        return f"{sys.executable} -m backsight"
+    on_path = shutil.which(path.name)
+    is_found = on_path is not None and Path(on_path).resolve() == path.resolve()
+    return path.name if is_found else os.path.relpath(path)
 
 
 def without_password(url: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from backsight.core.text.counts import count_of
+from backsight.surfaces.cli import program_name
 from backsight.surfaces.connect.clients import CLIENT_NAMES
 from backsight.surfaces.connect.connecting import Connection, ConnectRequest, Disconnection, FoundClient
 
@@ -29,7 +30,7 @@ def connection_lines(connection: Connection, request: ConnectRequest) -> Iterato
     if connection.skill is not None:
         yield f"{'Written ' if connection.skill.is_needed else 'Skill   '} {connection.skill.path}"
     yield f"{connection.client.next_step}. Then ask: what do you remember of my trades?"
-    yield f"To take it out again: backsight connect {undo_words(request)}"
+    yield f"To take it out again: {program_name()} connect {undo_words(request)}"
 
 
 def _answer(answer: "ServerAnswer", request: ConnectRequest) -> str:
@@ -83,7 +84,7 @@ def client_lines(clients: Sequence[FoundClient]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, state, path in rows:
         yield f"{name:{widths[0]}}  {state:{widths[1]}}  {path}"
-    yield f"Connect one with: backsight connect {'|'.join(CLIENT_NAMES)}"
+    yield f"Connect one with: {program_name()} connect {'|'.join(CLIENT_NAMES)}"
 
 
 def connection_json(connection: Connection, *, dry_run: bool) -> str:
