@@ -266,6 +266,13 @@ def test_the_settings_of_the_process_come_along_with_absolute_paths_and_without_
         "BACKSIGHT_OWNER": "ana",
         "BACKSIGHT_SHARED_FOLDERS": f"{folder}/shared{os.pathsep}/srv/shared",
     }
+    assert connection.left_out == ("BACKSIGHT_KEY", "BACKSIGHT_MODEL_KEY")
+
+
+def test_an_entry_that_would_not_sign_heads_is_refused(machine: Machine) -> None:
+    variables = {"BACKSIGHT_AUDIT_KEY": "k" * 32, "BACKSIGHT_HEADS_FILE": "heads.jsonl"}
+    with pytest.raises(Refused, match="BACKSIGHT_AUDIT_KEY_FILE"):
+        plan(ConnectRequest(client=client_named("cursor"), machine=with_variables(machine, **variables)))
 
 
 def with_variables(machine: Machine, **variables: str) -> Machine:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from backsight.audience import Audience
 from backsight.core.errors import BacksightError, Conflict, Invalid, NotFound, Refused
-from backsight.settings import PREFIX, portable_variables, settings_from
+from backsight.settings import PREFIX, SECRETS, portable_variables, settings_from
 from backsight.surfaces.connect.clients import (
     CLIENTS,
     PROGRAM,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     AskServer = Callable[[str, list[str], Mapping[str, str]], "ServerAnswer"]
 
 URL, WORKSPACE, KEY = f"{PREFIX}URL", f"{PREFIX}WORKSPACE", f"{PREFIX}KEY"
+AUDIT_KEY = f"{PREFIX}AUDIT_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,8 @@ class Connection:
     """What the server answered; None if it was not started."""
     store: str = ""
     """What the store holds."""
+    left_out: tuple[str, ...] = ()
+    """Secret variables of this process that the entry does not have."""
 
     def changes(self) -> Iterator[FileChange]:
         """The changes of files that are needed."""
@@ -93,7 +96,17 @@ def plan(request: ConnectRequest) -> Connection:
     entry, path = _entry(request), request.client.configuration(request.machine, request.scope)
     with _naming(path):
         configuration = addition(path, _connecting(request, entry))
-    return Connection(client=request.client, entry=entry, configuration=configuration, skill=_skill_to_add(request))
+    return Connection(
+        client=request.client,
+        entry=entry,
+        configuration=configuration,
+        skill=_skill_to_add(request),
+        left_out=tuple(sorted(_secret_names(request.machine.variables) - set(entry["env"]))),
+    )
+
+
+def _secret_names(variables: Mapping[str, str]) -> set[str]:
+    return {name for secret in SECRETS if variables.get(name := f"{PREFIX}{secret.upper()}")}
 
 
 def connect(request: ConnectRequest, ask: "AskServer") -> Connection:
@@ -202,6 +215,9 @@ def _entry(request: ConnectRequest) -> dict[str, Any]:
     if WORKSPACE in env and not Path(env[WORKSPACE]).is_dir():
         remedy = f"`{WORKSPACE}={env[WORKSPACE]} backsight documents init` makes one"
         raise NotFound(f"there is no folder {env[WORKSPACE]}; {remedy}", field="workspace")
+    if machine.variables.get(AUDIT_KEY) and not machine.variables.get(f"{AUDIT_KEY}_FILE"):
+        remedy = f"put it into a file, and the name of the file into {AUDIT_KEY}_FILE"
+        raise Refused(f"the server must sign heads, and {AUDIT_KEY} is a secret; {remedy}", field="audit_key")
     if request.audience == "owner":
         if not machine.variables.get(KEY):
             remedy = "make one with `backsight keys create --name connect --audience owner --scope write`, and set it"

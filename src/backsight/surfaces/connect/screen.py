@@ -29,6 +29,9 @@ def connection_lines(connection: Connection, request: ConnectRequest) -> Iterato
         yield f"Written  {change.path}" + (f" (before: {connection.backup})" if connection.backup else "")
     if connection.skill is not None:
         yield f"{'Written ' if connection.skill.is_needed else 'Skill   '} {connection.skill.path}"
+    if connection.left_out:
+        names = ", ".join(connection.left_out)
+        yield f"Left out {names}: secret. If the server needs it, add it to the entry; it stays there."
     yield f"{connection.client.next_step}. Then ask: what do you remember of my trades?"
     yield f"To take it out again: {program_name()} connect {undo_words(request)}"
 
