@@ -195,6 +195,16 @@ def absolute_url(url: str, *, folder: Path) -> str:
     return f"{scheme}{mark}{Path(os.path.normpath(folder / file))}{question}{options}"
 
 
+def without_driver(url: str) -> str:
+    """A database URL as one types it.
+
+    >>> without_driver("sqlite+pysqlite:///agent.db"), without_driver("postgresql+psycopg://ana:***@host/name")
+    ('sqlite:///agent.db', 'postgresql://ana:***@host/name')
+    """
+    scheme, mark, rest = url.partition("://")
+    return scheme.partition("+")[0] + mark + rest
+
+
 def _whole(text: str, *, field: str) -> int:
     try:
         return int(text)

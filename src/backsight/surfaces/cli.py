@@ -21,7 +21,7 @@ import click
 from backsight.core.errors import BacksightError, did_you_mean
 from backsight.json_schemas import Schema
 from backsight.ops import NOUNS
-from backsight.settings import settings_from_environment
+from backsight.settings import settings_from_environment, without_driver
 from backsight.surfaces.typed_text import alternatives, is_time, typed, types_of
 
 if TYPE_CHECKING:
@@ -418,16 +418,6 @@ def without_password(url: str) -> str:
     credentials, at, place = rest.rpartition("@")
     user, colon, _ = credentials.partition(":")
     return f"{scheme}{mark}{user}:…{at}{place}" if colon else url
-
-
-def without_driver(url: str) -> str:
-    """A database URL as one types it.
-
-    >>> without_driver("sqlite+pysqlite:///agent.db"), without_driver("postgresql+psycopg://ana:***@host/name")
-    ('sqlite:///agent.db', 'postgresql://ana:***@host/name')
-    """
-    scheme, mark, rest = url.partition("://")
-    return scheme.partition("+")[0] + mark + rest
 
 
 def collect_garbage_from_now_on() -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -16,9 +16,9 @@ import click
 
 from backsight import __version__
 from backsight.audience import AUDIENCES, Audience
-from backsight.core.errors import BacksightError, Unavailable
+from backsight.core.errors import BacksightError, Invalid, Unavailable
 from backsight.core.text.counts import count_of
-from backsight.settings import settings_from_environment
+from backsight.settings import absolute_url, settings_from_environment
 from backsight.surfaces.cli import (
     HELP_OPTIONS,
     KnownCommands,
@@ -153,6 +153,8 @@ def mcp(
     require_mcp()
     from backsight.surfaces import mcp as surface
 
+    if not http:
+        _name_folders(ctx)
     with memory_of(ctx, actor=f"mcp:{audience}") as memory, documents_kept_indexed(memory):
         if not http:
             if sys.stdin.isatty():
@@ -177,6 +179,22 @@ def mcp(
         listener = listen(host, port, memory=memory)
         click.echo(f"MCP  {base_url(listener)}/mcp")
         run_http(app, listener)
+
+
+def _name_folders(ctx: click.Context) -> None:
+    """Make the URL of a store that depends on the folder absolute, and say so; name a workspace that is not there.
+
+    A client starts a server in a folder of its own choice and shows its standard error in a log.
+    """
+    settings, options = settings_from_environment(), ctx.find_root().params
+    url = options.get("url") or settings.url
+    with suppress(Invalid):  # a store in memory
+        options["url"] = absolute_url(url, folder=Path.cwd())
+    if options["url"] not in (None, url):
+        message = f"The store is {options['url']}: {url} depends on the folder, which the client chose."
+        click.echo(f"{message} `backsight connect` writes the whole path.", err=True)
+    if settings.workspace and not Path(settings.workspace).is_dir():
+        click.echo(f"There is no folder {Path(settings.workspace).absolute()} for documents.", err=True)
 
 
 def _end_at_once(memory: "Memory", number: int, _frame: FrameType | None) -> NoReturn:

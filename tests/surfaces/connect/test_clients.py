@@ -11,7 +11,7 @@ HOME = Path("/home/ana")
 
 
 def machine(platform: str = "linux", **variables: str) -> Machine:
-    return Machine(platform=platform, home=HOME, variables=variables, folder=Path("/project"))
+    return Machine(platform=platform, home_folder=HOME, variables=variables, folder=Path("/project"))
 
 
 @pytest.mark.parametrize(

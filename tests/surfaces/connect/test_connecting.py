@@ -51,7 +51,7 @@ def machine(tmp_path: Path, url: str) -> Machine:
     for folder in ("home", "project"):
         (tmp_path / folder).mkdir()
     return Machine(
-        platform="linux", home=tmp_path / "home", variables={"BACKSIGHT_URL": url}, folder=tmp_path / "project"
+        platform="linux", home_folder=tmp_path / "home", variables={"BACKSIGHT_URL": url}, folder=tmp_path / "project"
     )
 
 
@@ -103,20 +103,20 @@ def test_a_second_time_writes_nothing(client: McpClient, machine: Machine) -> No
     installed(client, machine)
     request = ConnectRequest(client=client, machine=machine)
     connect(request, answering)
-    before = snapshot(machine.home)
-    times = {path: path.stat().st_mtime_ns for path in machine.home.rglob("*")}
+    before = snapshot(machine.home_folder)
+    times = {path: path.stat().st_mtime_ns for path in machine.home_folder.rglob("*")}
     connection = connect(request, answering)
     assert not list(connection.changes())
-    assert snapshot(machine.home) == before
-    assert {path: path.stat().st_mtime_ns for path in machine.home.rglob("*")} == times
+    assert snapshot(machine.home_folder) == before
+    assert {path: path.stat().st_mtime_ns for path in machine.home_folder.rglob("*")} == times
 
 
 @CLIENT
 def test_a_dry_run_shows_the_difference_and_writes_nothing(client: McpClient, machine: Machine) -> None:
     installed(client, machine)
-    before = snapshot(machine.home)
+    before = snapshot(machine.home_folder)
     difference = plan(ConnectRequest(client=client, machine=machine)).difference()
-    assert snapshot(machine.home) == before
+    assert snapshot(machine.home_folder) == before
     assert f"+++ {client.configuration(machine, 'user')}" in difference
     assert "BACKSIGHT_URL" in difference
 
@@ -124,16 +124,16 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(client: McpClient, ma
 @CLIENT
 def test_undo_leaves_the_files_as_they_were_to_the_byte(client: McpClient, machine: Machine) -> None:
     installed(client, machine)
-    before = snapshot(machine.home)
+    before = snapshot(machine.home_folder)
     request = ConnectRequest(client=client, machine=machine)
     connect(request, answering)
     elsewhere = ConnectRequest(client=client, machine=machine, audience="coach")
     connect(elsewhere, answering)
     gone = disconnect(request, dry_run=True)
     assert gone.is_restored
-    assert snapshot(machine.home) != before
+    assert snapshot(machine.home_folder) != before
     disconnect(request, dry_run=False)
-    assert snapshot(machine.home) == before
+    assert snapshot(machine.home_folder) == before
 
 
 @CLIENT
@@ -158,7 +158,7 @@ def test_a_client_without_a_configuration_gets_one_and_undo_removes_it(client: M
     assert connected_entry(client, machine)["args"][-1] == "mcp"
     assert path.stat().st_mode & 0o777 == 0o600
     disconnect(request, dry_run=False)
-    assert list(machine.home.iterdir()) == []
+    assert list(machine.home_folder.iterdir()) == []
 
 
 BROKEN = [b'{"mcpServers": {', b"\xff\xfe{\x00}\x00", b"[]", b'{"mcpServers": [1]}', b'{"servers": "x"} trailing']
@@ -173,7 +173,7 @@ def test_a_broken_file_is_refused_by_its_name_and_nothing_is_written(broken: byt
     for attempt in (lambda: connect(request, answering), lambda: disconnect(request, dry_run=False)):
         with pytest.raises(Invalid, match=r"claude\.json"):
             attempt()
-    assert snapshot(machine.home) == {".claude.json": broken}
+    assert snapshot(machine.home_folder) == {".claude.json": broken}
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_server_that_does_not_answer_is_not_entered(machine: Machine) -> None:
 
     with pytest.raises(Unavailable, match="no disk"):
         connect(ConnectRequest(client=client_named("cursor"), machine=machine), failing)
-    assert list(machine.home.iterdir()) == []
+    assert list(machine.home_folder.iterdir()) == []
 
 
 def test_a_file_that_changes_meanwhile_is_not_overwritten(machine: Machine) -> None:
@@ -237,7 +237,7 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(machine: Machine) -> N
 
 def test_a_link_stays_a_link_to_the_file_that_is_written(machine: Machine) -> None:
     client = client_named("gemini-cli")
-    path, dotfiles = installed(client, machine), machine.home / "dotfiles.json"
+    path, dotfiles = installed(client, machine), machine.home_folder / "dotfiles.json"
     path.rename(dotfiles)
     path.symlink_to(dotfiles)
     connect(ConnectRequest(client=client, machine=machine), answering)
@@ -257,7 +257,7 @@ def test_the_settings_of_the_process_come_along_with_absolute_paths_and_without_
         "PATH": "/bin",
     }
     (machine.folder / "notes").mkdir()
-    moved = Machine(platform="linux", home=machine.home, folder=machine.folder, variables=variables)
+    moved = Machine(platform="linux", home_folder=machine.home_folder, folder=machine.folder, variables=variables)
     connection = plan(ConnectRequest(client=client_named("cursor"), machine=moved))
     folder = machine.folder
     assert connection.entry["env"] == {
@@ -277,7 +277,10 @@ def test_an_entry_that_would_not_sign_heads_is_refused(machine: Machine) -> None
 
 def with_variables(machine: Machine, **variables: str) -> Machine:
     return Machine(
-        platform="linux", home=machine.home, folder=machine.folder, variables={**machine.variables, **variables}
+        platform="linux",
+        home_folder=machine.home_folder,
+        folder=machine.folder,
+        variables={**machine.variables, **variables},
     )
 
 

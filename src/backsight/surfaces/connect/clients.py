@@ -20,7 +20,7 @@ class Machine:
 
     platform: str
     """As in `sys.platform`: `linux`, `darwin` or `win32`."""
-    home: Path
+    home_folder: Path
     variables: Mapping[str, str]
     """The variables of the environment."""
     folder: Path
@@ -29,9 +29,9 @@ class Machine:
     def expanded(self, path: str) -> Path:
         """A path with `~` or `%APPDATA%` at its beginning replaced; another relative path is within the project."""
         if path.startswith("%APPDATA%"):
-            appdata = self.variables.get("APPDATA") or self.home / "AppData" / "Roaming"
+            appdata = self.variables.get("APPDATA") or self.home_folder / "AppData" / "Roaming"
             return Path(appdata, path.removeprefix("%APPDATA%/"))
-        return self.home / path.removeprefix("~/") if path.startswith("~/") else self.folder / path
+        return self.home_folder / path.removeprefix("~/") if path.startswith("~/") else self.folder / path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +81,11 @@ class McpClient:
         return None if folder is None else self._moved(folder, machine) / PROGRAM / SKILL
 
     def _moved(self, path: str, machine: Machine) -> Path:
-        moved = self.folder and machine.variables.get(self.folder.variable)
-        if self.folder and moved:
+        new_folder = self.folder and machine.variables.get(self.folder.variable)
+        if self.folder and new_folder:
             for beginning in self.folder.replaces:
                 if path.startswith(beginning):
-                    return Path(moved, path.removeprefix(beginning))
+                    return Path(new_folder, path.removeprefix(beginning))
         return machine.expanded(path)
 
     def entry(self, command: str, args: list[str], env: Mapping[str, str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def this_machine(of_store: Mapping[str, str | None]) -> Machine:
     """This machine and the settings of this process; `of_store` are options of the command, which go before."""
     variables = variables_of_process()
     variables |= {f"{PREFIX}{name.upper()}": value for name, value in of_store.items() if value is not None}
-    return Machine(platform=sys.platform, home=Path.home(), variables=variables, folder=Path.cwd())
+    return Machine(platform=sys.platform, home_folder=Path.home(), variables=variables, folder=Path.cwd())
 
 
 def list_clients(of_store: Mapping[str, str | None], *, as_json: bool) -> None:
@@ -30,12 +30,12 @@ def list_clients(of_store: Mapping[str, str | None], *, as_json: bool) -> None:
         return
     rows = [
         {
-            "client": each.client.name,
-            "scope": each.scope,
-            "configuration": str(each.configuration),
-            "state": each.state,
+            "client": row.client.name,
+            "scope": row.scope,
+            "configuration": str(row.configuration),
+            "state": row.state,
         }
-        for each in clients
+        for row in clients
     ]
     click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
 
@@ -66,9 +66,13 @@ def run_connect(
         skill=skill,
     )
     if undo:
-        gone = disconnect(request, dry_run=dry_run)
-        lines = list(screen.disconnection_lines(gone, request, dry_run=dry_run))
-        content = {"client": request.client.name, "changed": gone.configuration.is_needed, "message": "\n".join(lines)}
+        disconnection = disconnect(request, dry_run=dry_run)
+        lines = list(screen.disconnection_lines(disconnection, request, dry_run=dry_run))
+        content = {
+            "client": request.client.name,
+            "changed": disconnection.configuration.is_needed,
+            "message": "\n".join(lines),
+        }
         click.echo(json.dumps(content, ensure_ascii=False, indent=2) if as_json else "\n".join(lines))
         return
     require_mcp()

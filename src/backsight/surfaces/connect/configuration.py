@@ -19,7 +19,7 @@ def entries_in(text: str, client: McpClient) -> dict[str, Any]:
     return table
 
 
-def connected(text: str, *, client: McpClient, name: str, entry: Mapping[str, Any]) -> str:
+def add_entry(text: str, *, client: McpClient, name: str, entry: Mapping[str, Any]) -> str:
     """The text with an entry for this server; the same text if the entry is there.
 
     An entry with this name that starts another program is refused. Fields and variables that the user added to an
@@ -28,45 +28,45 @@ def connected(text: str, *, client: McpClient, name: str, entry: Mapping[str, An
     existing = entries_in(text, client).get(name)
     if existing is not None:
         _require_own(existing, name)
-        entry = merged(existing, entry)
+        entry = merge_entries(existing, entry)
         if entry == existing:
             return text
     path, content = (client.table, name), dict(entry)
     if client.format == "toml":
-        edited = with_table(text, path, content)
+        new_text = with_table(text, path, content)
     else:
-        edited = with_member(text, path, content, comments=client.comments)
+        new_text = with_member(text, path, content, comments=client.comments)
     expected = deepcopy(_read(text, client))
     expected.setdefault(client.table, {})[name] = content
-    return _checked(edited, expected, client)
+    return _checked(new_text, expected, client)
 
 
-def disconnected(text: str, *, client: McpClient, name: str) -> str:
+def remove_entry(text: str, *, client: McpClient, name: str) -> str:
     """The text without the entry of this server; the same text if it has none."""
     existing = entries_in(text, client).get(name)
     if existing is None:
         return text
     _require_own(existing, name)
     if client.format == "toml":
-        edited = without_table(text, (client.table, name))
+        new_text = without_table(text, (client.table, name))
     else:
-        edited = without_member(text, (client.table, name), comments=client.comments)
+        new_text = without_member(text, (client.table, name), comments=client.comments)
     expected = deepcopy(_read(text, client))
     del expected[client.table][name]
-    if not expected[client.table] and client.table not in _read(edited, client):
+    if not expected[client.table] and client.table not in _read(new_text, client):
         del expected[client.table]
-    return _checked(edited, expected, client)
+    return _checked(new_text, expected, client)
 
 
-def merged(existing: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+def merge_entries(existing: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """A new entry with what the user added to the earlier one: further fields, other variables, and secrets."""
     variables = existing.get("env")
-    added = {
+    additions = {
         name: value
         for name, value in (variables.items() if isinstance(variables, dict) else ())
         if not name.startswith(PREFIX) or name.removeprefix(PREFIX).lower() in SECRETS
     }
-    return {**existing, **entry, "env": {**added, **entry["env"]}}
+    return {**existing, **entry, "env": {**additions, **entry["env"]}}
 
 
 def _read(text: str, client: McpClient) -> dict[str, Any]:
@@ -81,13 +81,13 @@ def _require_own(entry: object, name: str) -> None:
         raise Conflict(f"the server {name!r} of this configuration starts another program; give --name")
 
 
-def _checked(edited: str, expected: Mapping[str, Any], client: McpClient) -> str:
+def _checked(new_text: str, expected: Mapping[str, Any], client: McpClient) -> str:
     """An edited text, if it reads as expected: whatever the form of a file, nothing else in it may change."""
     try:
-        found = _read(edited, client)
+        content = _read(new_text, client)
     except Invalid:
-        found = {}
-    if found != expected:
+        content = {}
+    if content != expected:
         message = f"{client.table!r} has a form that cannot be edited; add or remove the entry by hand"
         raise Invalid(message)
-    return edited
+    return new_text

@@ -25,7 +25,7 @@ from backsight.surfaces.connect.clients import (
     Scope,
     starts_backsight,
 )
-from backsight.surfaces.connect.configuration import connected, disconnected, entries_in
+from backsight.surfaces.connect.configuration import add_entry, entries_in, remove_entry
 from backsight.surfaces.connect.files import FileChange, addition, is_edit, read_text, removal, write
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def plan(request: ConnectRequest) -> Connection:
     """What has to be written to connect a client; nothing is written."""
     entry, path = _entry(request), request.client.configuration(request.machine, request.scope)
     with _naming(path):
-        configuration = addition(path, _connecting(request, entry))
+        configuration = addition(path, _adding(request, entry))
     return Connection(
         client=request.client,
         entry=entry,
@@ -111,27 +111,27 @@ def _secret_names(variables: Mapping[str, str]) -> set[str]:
 
 def connect(request: ConnectRequest, ask: "AskServer") -> Connection:
     """Start the server as the client will, then write what is needed; if it does not answer, nothing is written."""
-    planned = plan(request)
-    env = planned.entry["env"]
-    answer = ask(planned.entry["command"], planned.entry["args"], env)
+    connection = plan(request)
+    env = connection.entry["env"]
+    answer = ask(connection.entry["command"], connection.entry["args"], env)
     backup = None
-    if planned.configuration.is_needed:
-        backup = write(planned.configuration, keep_backup=_is_only_entry(request, planned.configuration))
-    if planned.skill is not None and planned.skill.is_needed:
-        write(planned.skill, keep_backup=False)
-    return replace(planned, backup=backup, answer=answer, store=_store(env))
+    if connection.configuration.is_needed:
+        backup = write(connection.configuration, keep_backup=_is_only_entry(request, connection.configuration))
+    if connection.skill is not None and connection.skill.is_needed:
+        write(connection.skill, keep_backup=False)
+    return replace(connection, backup=backup, answer=answer, store=_store(env))
 
 
 def _is_only_entry(request: ConnectRequest, change: FileChange) -> bool:
     """Whether a file differs from its backup by an earlier entry of ours and nothing else."""
     before, now = read_text(change.backup), change.old or ""
     entry = entries_in(now, request.client).get(request.name)
-    return before is not None and entry is not None and is_edit(_connecting(request, entry), before, now)
+    return before is not None and entry is not None and is_edit(_adding(request, entry), before, now)
 
 
-def _connecting(request: ConnectRequest, entry: Mapping[str, Any]) -> Callable[[str], str]:
+def _adding(request: ConnectRequest, entry: Mapping[str, Any]) -> Callable[[str], str]:
     """The edit that adds an entry."""
-    return partial(connected, client=request.client, name=request.name, entry=entry)
+    return partial(add_entry, client=request.client, name=request.name, entry=entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ def disconnect(request: ConnectRequest, *, dry_run: bool) -> Disconnection:
         entry = entries_in(text or "", client).get(request.name)
         change = FileChange(path, text, text)
         if entry is not None:
-            change = removal(path, partial(disconnected, client=client, name=request.name), _connecting(request, entry))
+            change = removal(path, partial(remove_entry, client=client, name=request.name), _adding(request, entry))
     is_restored = change.is_needed and change.new == read_text(change.backup)
     skill = _skill_to_remove(request)
     if not dry_run:
@@ -162,16 +162,16 @@ def disconnect(request: ConnectRequest, *, dry_run: bool) -> Disconnection:
             change.backup.unlink(missing_ok=True)
         if skill is not None:
             write(skill, keep_backup=True)
-        for gone in (change, skill):
-            if gone is not None and gone.new is None:
-                _remove_empty_folders(gone.path, request.machine)
+        for removed_file in (change, skill):
+            if removed_file is not None and removed_file.new is None:
+                _remove_empty_folders(removed_file.path, request.machine)
     return Disconnection(configuration=change, is_restored=is_restored, skill=skill)
 
 
 def _remove_empty_folders(path: Path, machine: Machine) -> None:
     """Remove the folders of a file that is gone, below the user's and the project's, as long as they are empty."""
     for folder in path.parents:
-        if folder in (machine.home, machine.folder) or any(folder.iterdir()):
+        if folder in (machine.home_folder, machine.folder) or any(folder.iterdir()):
             return
         folder.rmdir()
 
@@ -289,7 +289,7 @@ def _state(client: McpClient, path: Path, machine: Machine) -> str:
     names = [name for name, entry in entries.items() if starts_backsight(entry)]
     if names:
         return f"connected as {', '.join(names)}"
-    is_here = text is not None or (path.parent.is_dir() and path.parent not in (machine.home, machine.folder))
+    is_here = text is not None or (path.parent.is_dir() and path.parent not in (machine.home_folder, machine.folder))
     if is_here or shutil.which(client.program, path=machine.variables.get("PATH", "")):
         return "not connected"
     return "not found"

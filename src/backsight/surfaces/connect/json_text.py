@@ -90,12 +90,12 @@ class _Reader:
 
     def scalar(self, at: int) -> Value:
         pattern = STRING if self.text[at : at + 1] == '"' else SCALAR
-        found = pattern.match(self.text, at)
+        match = pattern.match(self.text, at)
         try:
-            content = json.loads(found[0] if found else "")
+            content = json.loads(match[0] if match else "")
         except ValueError:
             raise self.error(f"{self.text[at : at + 12]!r}, which is not JSON", at) from None
-        return Value(content, at, found.end() if found else at)
+        return Value(content, at, match.end() if match else at)
 
     def array(self, start: int, *, depth: int) -> Value:
         items = []

@@ -64,26 +64,26 @@ def plan_lines(connection: Connection) -> Iterator[str]:
     yield "Nothing was written: this was a dry run, and the server was not started."
 
 
-def disconnection_lines(gone: Disconnection, request: ConnectRequest, *, dry_run: bool) -> Iterator[str]:
+def disconnection_lines(disconnection: Disconnection, request: ConnectRequest, *, dry_run: bool) -> Iterator[str]:
     """What was taken out, or would be."""
-    change, verb = gone.configuration, "Would be taken out" if dry_run else "Taken out"
+    change, verb = disconnection.configuration, "Would be taken out" if dry_run else "Taken out"
     if not change.is_needed:
         yield f"{change.path} has no server {request.name!r}; nothing is to be taken out of it."
     elif change.new is None:
         yield f"{verb}: {change.path}, which had nothing else in it."
     else:
-        rest = "the file is as it was before" if gone.is_restored else "everything else in it stays"
+        rest = "the file is as it was before" if disconnection.is_restored else "everything else in it stays"
         yield f"{verb}: {request.name!r} of {change.path}; {rest}."
-    if gone.skill is not None:
-        yield f"{verb}: {gone.skill.path}"
+    if disconnection.skill is not None:
+        yield f"{verb}: {disconnection.skill.path}"
 
 
 def client_lines(clients: Sequence[FoundClient]) -> Iterator[str]:
     """The clients, their configurations and whether they are connected, as aligned columns."""
     rows = [("client", "state", "configuration")]
-    for each in clients:
-        scope = "" if each.scope == "user" else f" ({each.scope})"
-        rows.append((f"{each.client.name}{scope}", each.state, str(each.configuration)))
+    for row in clients:
+        scope = "" if row.scope == "user" else f" ({row.scope})"
+        rows.append((f"{row.client.name}{scope}", row.state, str(row.configuration)))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, state, path in rows:
         yield f"{name:{widths[0]}}  {state:{widths[1]}}  {path}"
