@@ -71,7 +71,8 @@ def test_the_wheel_runs_the_demo_outside_the_checkout(packages: tuple[Path, Path
 
 def test_the_wheel_has_the_program_and_nothing_of_the_tests(packages: tuple[Path, Path]) -> None:
     names = zipfile.ZipFile(packages[0]).namelist()
-    assert {"backsight/py.typed", "backsight/examples/volatility_breakout.py"} <= set(names)
+    skill = "backsight/surfaces/connect/SKILL.md"
+    assert {"backsight/py.typed", "backsight/examples/volatility_breakout.py", skill} <= set(names)
     assert {name.partition("/")[0] for name in names} == {"backsight", f"backsight-{backsight.__version__}.dist-info"}
 
 

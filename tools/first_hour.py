@@ -30,7 +30,6 @@ ELSEWHERE = re.compile(r"^(TESTS=(\"[^\"]*\"|\S*) )?(make|pip|python|docker|sour
 """Commands that install or build. The tests run them; so does this program, first of all."""
 ENDLESS = re.compile(r" (watch|serve|mcp)\b")
 DEMO_SECONDS, PAGE_SECONDS, SERVED_SECONDS = 900, 600, 10
-DEMO = "export BACKSIGHT_URL=sqlite:///backsight-demo/store.db BACKSIGHT_WORKSPACE=backsight-demo/workspace"
 TIMES = "TIMEFORMAT='%R %U %S'"
 SIZES = ((80, 24), (120, 40))
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -115,12 +114,12 @@ def make_demo(clone: Path, environment: dict[str, str]) -> Outcome:
     return Outcome("make demo: until it serves", 0 if stopped else 1, seconds, processor_seconds() - before)
 
 
-def run_page(commands: list[str], exports: str, clone: Path, environment: dict[str, str]) -> list[Outcome]:
+def run_page(commands: list[str], clone: Path, environment: dict[str, str]) -> list[Outcome]:
     """Run the commands of a page in one shell, in order; variables live on, a failure does not end the shell."""
     reports = clone.parent / "reports"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir()
-    script = [TIMES, exports]
+    script = [TIMES]
     for number, command in enumerate(commands):
         limit = f"timeout --preserve-status --signal=TERM {SERVED_SECONDS} " if ENDLESS.search(command) else ""
         text, times, code = (f"'{reports / name}.{number}'" for name in ("text", "times", "code"))
@@ -212,11 +211,8 @@ def main() -> int:
     failures += report("README.md", [make_demo(clone, environment)])
     print_row("size", "`backsight-demo`", f"{size_of(clone / 'backsight-demo'):.0f} MB", "", "")
     for page in (clone / "README.md", *sorted((clone / "docs" / "guides").rglob("*.md"))):
-        # Commands of PostgreSQL need a server; tests/docs/test_shell_blocks.py runs them.
-        commands = [command for command in commands_of(page) if "postgresql://" not in command]
-        if commands:
-            exports = "" if page.name == "README.md" and page.parent == clone else DEMO
-            failures += report(page.name, run_page(commands, exports, clone, environment))
+        if commands := commands_of(page):
+            failures += report(page.name, run_page(commands, clone, environment))
     if screens is not None:
         screens.mkdir(parents=True, exist_ok=True)
         for columns, lines in SIZES:

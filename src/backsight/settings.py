@@ -151,6 +151,60 @@ def settings_from(values: Mapping[str, str]) -> Settings:
     return settings
 
 
+SECRETS = frozenset(name for name, setting in Settings.__dataclass_fields__.items() if not setting.repr)
+"""The settings that must not be copied into files or shown."""
+PATHS = ("cache", "heads_file", "audit_key_file", "workspace")
+PATH_LISTS = ("shared_folders", "file_folders")
+"""The settings that are a path, and those that are several."""
+
+
+def portable_variables(values: Mapping[str, str], *, folder: Path) -> dict[str, str]:
+    """The settings of a mapping for a process that starts in another folder: with absolute paths, without secrets.
+
+    The URL is always among them. `folder` is where relative paths begin.
+
+    >>> portable_variables({"BACKSIGHT_URL": "sqlite:///a.db", "BACKSIGHT_KEY": "k"}, folder=Path("/home/ana"))
+    {'BACKSIGHT_URL': 'sqlite:////home/ana/a.db'}
+    """
+    settings = settings_from(values)
+    variables = {"url": absolute_url(settings.url, folder=folder)}
+    for variable, value in values.items():
+        name = variable.removeprefix(PREFIX).lower()
+        if not variable.startswith(PREFIX) or not value or name in SECRETS | {"url", "actor"}:
+            continue
+        if name in PATHS:
+            value = str(folder / value)
+        elif name in PATH_LISTS:
+            value = os.pathsep.join(str(folder / path) for path in value.split(os.pathsep))
+        variables[name] = value
+    return {PREFIX + name.upper(): value for name, value in variables.items()}
+
+
+def absolute_url(url: str, *, folder: Path) -> str:
+    """The URL of a store that means the same in every folder; a store in memory is refused, for it has no other user.
+
+    >>> absolute_url("sqlite:///data/../a.db", folder=Path("/home/ana"))
+    'sqlite:////home/ana/a.db'
+    """
+    scheme, mark, path = url.partition(":///")
+    if not scheme.startswith("sqlite"):
+        return url
+    file, question, options = path.partition("?")
+    if not mark or not file or file == ":memory:" or file.startswith("file:"):
+        raise Invalid(f"{url!r} is not a store in a file; give one, like sqlite:///agent.db", field="url")
+    return f"{scheme}{mark}{Path(os.path.normpath(folder / file))}{question}{options}"
+
+
+def without_driver(url: str) -> str:
+    """A database URL as one types it.
+
+    >>> without_driver("sqlite+pysqlite:///agent.db"), without_driver("postgresql+psycopg://ana:***@host/name")
+    ('sqlite:///agent.db', 'postgresql://ana:***@host/name')
+    """
+    scheme, mark, rest = url.partition("://")
+    return scheme.partition("+")[0] + mark + rest
+
+
 def _whole(text: str, *, field: str) -> int:
     try:
         return int(text)
@@ -176,7 +230,12 @@ def _seconds(text: str, *, field: str) -> float:
 
 def settings_from_environment() -> Settings:
     """The settings of this process: of the environment, and below it of a file in the current folder."""
-    return settings_from(variables_of_file(Path.cwd()) | dict(os.environ))
+    return settings_from(variables_of_process())
+
+
+def variables_of_process() -> dict[str, str]:
+    """The variables of the environment, and below them those of a file in the current folder."""
+    return variables_of_file(Path.cwd()) | dict(os.environ)
 
 
 def variables_of_file(folder: Path) -> dict[str, str]:

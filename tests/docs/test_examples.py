@@ -49,12 +49,13 @@ def test_commands_print_their_documented_output(page: Path, tmp_path: Path) -> N
         assert ran.stdout.splitlines() == expected
 
 
-def test_an_mcp_client_connects_as_the_readme_says(tmp_path: Path) -> None:
-    (configured,) = [text for kind, text in blocks(ROOT / "README.md") if kind == "json"]
-    server = json.loads(configured)["mcpServers"]["backsight"]
+def test_an_mcp_client_connects_as_the_guide_says(tmp_path: Path) -> None:
+    (configured,) = [text for kind, text in blocks(ROOT / "docs" / "guides" / "mcp.md") if kind == "json"]
+    server = json.loads(configured.replace("/home/me/backsight/.venv/bin", str(BIN)).replace("/home/me", str(tmp_path)))
+    server = server["mcpServers"]["backsight"]
 
     async def tools() -> list[str]:
-        command = StdioServerParameters(command=str(BIN / server["command"]), args=server["args"], cwd=tmp_path)
+        command = StdioServerParameters(**server, cwd=tmp_path)
         async with Client(command) as client:
             return [tool.name for tool in (await client.list_tools()).tools]
 

@@ -69,3 +69,12 @@ def test_the_first_example_of_a_guide_prints_its_documented_output(
     program, printed = guide.partition("```python\n")[2].split("```")[0:3:2]
     exec(program, {})
     assert capsys.readouterr().out == printed.lstrip("\n")
+
+
+def test_the_tick_of_the_guide_takes_dicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = (ROOT / "docs" / "guides" / "run-an-agent.md").read_text().partition("### The types, or dicts")[2]
+    monkeypatch.chdir(tmp_path)
+    exec(section.partition("```python\n")[2].partition("```")[0], {})
+    assert capsys.readouterr().out == section.partition("```text\n")[2].partition("```")[0]

@@ -1,11 +1,11 @@
-"""Every shell block of the README and the guides runs in order, in the folder of a demo."""
+"""Every shell block of the README and the guides runs, in the order in which a reader meets it, in one folder."""
 
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,13 +13,16 @@ import pytest
 
 from backsight.surfaces.import_file import file_command
 from backsight.surfaces.main import program
-from support import fresh_postgres
+from support import run_here
 
 ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 GUIDES = sorted((ROOT / "docs" / "guides").rglob("*.md"))
-BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ELSEWHERE = re.compile(r"^(TESTS=\S* )?(make|pip|python|docker|source) ", re.MULTILINE)
-"""Commands that install or build; `tests/examples/test_agents.py` and `tests/test_packaging.py` run what they run."""
+BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ERROR = re.compile(r"(Invalid|NotFound|Conflict|Refused|Unavailable): ")
+EXPORT = re.compile(r"export((?: \w+=\S+)+)")
+SIMPLE = re.compile(r"backsight [^|<>$;&()\n]*")
+ENDLESS = re.compile(r" (watch|serve|mcp|schedule)\b")
 PROGRAM = f"""
 set -e
 backsight() {{
@@ -34,60 +37,108 @@ end_when_ready() {{
   kill -TERM $!
   wait $!
 }}
+make() {{
+  case "$1" in
+    demo) backsight demo --no-serve --days 14 ;;
+    *) command make --dry-run --directory '{ROOT}' "$@" > make.txt ;;
+  esac
+}}
+python() {{
+  mkdir -p "$3/bin"
+  printf '#!/bin/sh\ntest -f "$1"\n' > "$3/bin/python"
+  printf '#!/bin/sh\n' > "$3/bin/pip"
+  chmod +x "$3/bin/python" "$3/bin/pip"
+}}
 """
-"""A program that runs until it is stopped is ended as soon as it prints something; `mcp` ends with its empty input."""
+"""What stands for programs that take long. One that runs until it is stopped is ended as soon as it prints something;
+`mcp` ends with its empty input. The demo is shorter, other targets of make must exist, and environments are not filled:
+`tests/examples/test_agents.py` and `tests/test_packaging.py` do what these do."""
 
 
-def blocks(page: Path) -> list[str]:
-    return [text for text in BLOCK.findall(page.read_text()) if not ELSEWHERE.search(text)]
+def pages_in_order() -> list[Path]:
+    """The README, the guides in the order in which it links to them, then those that other guides link to."""
+    links = re.findall(r"\]\((docs/guides/[^)#]+\.md)\)", README.read_text().partition("## Where to go next")[2])
+    linked = [ROOT / link for link in links]
+    return [README, *linked, *(page for page in GUIDES if page not in linked)]
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder after `make demo`, which is shorter here, and after the shell blocks of the README."""
-    folder = tmp_path_factory.mktemp("shell")
-    command = [sys.executable, "-m", "backsight", "demo", "--no-serve", "--days", "14"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
-    (folder / "examples").symlink_to(ROOT / "examples")
-    ran = run(folder, f"export BACKSIGHT_URL=sqlite:///own.db\n{''.join(blocks(ROOT / 'README.md'))}")
-    (folder / "screen.txt").write_text(ran)
-    return folder
+def blocks(page: Path) -> Iterator[str]:
+    """The commands of each shell block of a page; a command that is shown with its error may fail."""
+    for kind, text in BLOCK.findall(page.read_text()):
+        if kind == "sh":
+            yield text
+            continue
+        lines = text.splitlines()
+        yield "".join(
+            line.removeprefix("$ ") + (" || true" if ERROR.match(following) else "") + "\n"
+            for line, following in zip(lines, [*lines[1:], ""], strict=True)
+            if line.startswith("$ ")
+        )
 
 
-def run(folder: Path, script: str) -> str:
-    """What a script prints in a folder; a command that fails ends it."""
-    ran = subprocess.run(
-        ["bash", "-c", PROGRAM + script],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "80"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert ran.returncode == 0, f"{ran.stdout[-2000:]}\n{ran.stderr}"
-    assert "Traceback" not in ran.stderr
-    return ran.stdout
+class Shell:
+    """A shell of a reader: a folder, a home, and the variables that were exported in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.variables = {"HOME": str(folder / "home"), "COLUMNS": "80"}
+
+    def run(self, block: str) -> str:
+        """What a block prints; a command that fails fails the test."""
+        if "$" in block or "\\\n" in block:  # its lines belong together
+            printed = self._run_in_bash(block)
+            for line in block.splitlines():
+                self._export(line)
+            return printed
+        return "".join(self._run_line(line.partition("  #")[0].strip()) for line in block.splitlines())
+
+    def _run_line(self, line: str) -> str:
+        if self._export(line):
+            return ""
+        if SIMPLE.fullmatch(line) and not ENDLESS.search(line):
+            return self._run_here(line)
+        return self._run_in_bash(line)
+
+    def _export(self, line: str) -> bool:
+        """Whether a line exports variables, which are then set."""
+        match = EXPORT.fullmatch(line)
+        if match:
+            self.variables |= dict(word.split("=", 1) for word in match[1].split())
+        return match is not None
+
+    def _run_here(self, line: str) -> str:
+        """Run a command in this process, because a new one takes over a second to start."""
+        ran = run_here(*shlex.split(line)[1:], environment=self.variables)
+        assert ran.returncode == 0, f"{line}\n{ran.stdout[-1000:]}\n{ran.stderr}"
+        return ran.stdout
+
+    def _run_in_bash(self, block: str) -> str:
+        ran = subprocess.run(
+            ["bash", "-c", PROGRAM + block],
+            cwd=self.folder,
+            env={**os.environ, **self.variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
+        assert ran.returncode == 0, f"{block}\n{ran.stdout[-2000:]}\n{ran.stderr}"
+        assert "Traceback" not in ran.stderr
+        return ran.stdout
 
 
-def test_the_readme_runs_after_the_demo(demo: Path) -> None:
-    screen = (demo / "screen.txt").read_text()
-    for text in ("sim: ", "TRADING_MANUAL.md:", "fills imported"):
-        assert text in screen, screen
-
-
-@pytest.mark.parametrize("page", [page for page in GUIDES if blocks(page)], ids=lambda page: page.stem)
-def test_a_guide_runs_after_the_readme(page: Path, demo: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(demo, folder, symlinks=True)
-    script = "".join(blocks(page))
-    if "postgresql://" in script:
-        database = fresh_postgres().replace("postgresql+psycopg://", "postgresql://")
-        script = re.sub(r"postgresql://\S+", f"'{database}'", script)
-        script = script.replace("--role backsight", f"--role guide_{os.getpid()}")
-    exports = "export BACKSIGHT_URL=sqlite:///backsight-demo/store.db BACKSIGHT_WORKSPACE=backsight-demo/workspace\n"
-    assert run(folder, exports + script)
+def test_a_reader_can_run_every_shell_block_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The README in one shell, every guide in a new one: what one page exports is not there in the next."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    screens = {}
+    for page in pages_in_order():
+        shell = Shell(tmp_path)
+        screens[page] = "".join(map(shell.run, blocks(page)))
+    for text in ("sim: ", "TRADING_MANUAL.md:", "fills imported", "Answer   backsight "):
+        assert text in screens[README], screens[README]
 
 
 def unknown_word(words: list[str]) -> str:
@@ -106,7 +157,7 @@ def unknown_word(words: list[str]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *GUIDES], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, *GUIDES], ids=lambda page: page.stem)
 def test_a_command_within_a_sentence_exists(page: Path) -> None:
     commands = re.findall(r"`backsight ([^`\n]*)`", page.read_text())
     assert [command for command in commands if unknown_word(shlex.split(command))] == []

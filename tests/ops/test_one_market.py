@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from backsight.core.call_notes import notes_of
 from backsight.core.errors import Conflict, Invalid
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock, a_bar, a_position, a_snapshot, a_trade_call
@@ -41,7 +42,7 @@ def test_five_spellings_of_ten_markets_are_ten(clock: FakeClock, stored: int) ->
                 assert recall.base_rate is not None
                 assert recall.base_rate.in_symbol == number + 1
                 assert {trade.symbol for trade in page.trades} == {spellings[stored]}
-                assert (f"symbol: {symbol!r} read as {spellings[stored]!r}." in page.message) == (
+                assert (f"symbol: {symbol!r} read as {spellings[stored]!r}" in notes_of(page)) == (
                     symbol != spellings[stored]
                 )
 
@@ -134,13 +135,13 @@ def test_a_strategy_is_found_without_regard_to_case_where_one_matches(memory: Me
     traded(memory, clock, *["XAUUSD"] * 3)
     answer = memory.remember_trade(**a_trade_call(strategy_name="volbreakout", pnl=1.0))
     assert answer.trade.strategy_name == "VolBreakout"
-    assert answer.message.startswith("strategy_name: 'volbreakout' read as 'VolBreakout'.")
+    assert notes_of(answer) == ("strategy_name: 'volbreakout' read as 'VolBreakout'",)
     assert memory.get_strategy_performance(strategy="VOLBREAKOUT").performance.figures.trades == 4
     assert memory.get_agent_state(deployment="MANUAL:volbreakout").closes == 4
     memory.save_strategy(name="volbreakout")
     exact = memory.recall_memories(symbol="XAUUSD", strategy_name="volbreakout")
-    assert (exact.candidates, "read as" in exact.message) == (0, False)
-    assert "read as" not in memory.list_trades(strategy_name="VOLBREAKOUT").message
+    assert (exact.candidates, notes_of(exact)) == (0, ())
+    assert notes_of(memory.list_trades(strategy_name="VOLBREAKOUT")) == ()
 
 
 # A report without a deployment

@@ -13,7 +13,7 @@ import pytest
 
 from backsight.memory import open_memory
 from backsight.runtime.demo import DEPLOYMENT
-from backsight.surfaces.demo import program_name
+from backsight.surfaces.cli import program_name
 from support import started
 
 DEMO = [sys.executable, "-m", "backsight", "demo"]

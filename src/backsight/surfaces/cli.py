@@ -2,6 +2,8 @@
 
 import gc
 import logging
+import os
+import shutil
 import signal
 import sys
 import threading
@@ -18,7 +20,7 @@ import click
 from backsight.core.errors import BacksightError, did_you_mean
 from backsight.json_schemas import Schema
 from backsight.ops import NOUNS
-from backsight.settings import settings_from_environment
+from backsight.settings import settings_from_environment, without_driver
 from backsight.surfaces.terminal import echo_json
 from backsight.surfaces.typed_text import alternatives, is_time, typed, types_of
 
@@ -398,6 +400,16 @@ def hint_at_demo() -> str:
     return f"the demo of this folder is at sqlite:///{DEMO_STORE}" if DEMO_STORE.exists() else ""
 
 
+def program_name(program: str | None = None) -> str:
+    """What to type for this program: its name if the shell finds it, else its path from the current folder."""
+    path = Path(program or sys.argv[0])
+    if path.name == "__main__.py":
+        return f"{sys.executable} -m backsight"
+    on_path = shutil.which(path.name)
+    is_found = on_path is not None and Path(on_path).resolve() == path.resolve()
+    return path.name if is_found else os.path.relpath(path)
+
+
 def without_password(url: str) -> str:
     """A database URL for a log.
 
@@ -408,16 +420,6 @@ def without_password(url: str) -> str:
     credentials, at, place = rest.rpartition("@")
     user, colon, _ = credentials.partition(":")
     return f"{scheme}{mark}{user}:…{at}{place}" if colon else url
-
-
-def without_driver(url: str) -> str:
-    """A database URL as one types it.
-
-    >>> without_driver("sqlite+pysqlite:///agent.db"), without_driver("postgresql+psycopg://ana:***@host/name")
-    ('sqlite:///agent.db', 'postgresql://ana:***@host/name')
-    """
-    scheme, mark, rest = url.partition("://")
-    return scheme.partition("+")[0] + mark + rest
 
 
 def collect_garbage_from_now_on() -> None:

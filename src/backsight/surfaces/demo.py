@@ -1,9 +1,6 @@
 """`backsight demo`: trade a simulated year, keep the store, and print a recall, a prompt and what to try next."""
 
-import os
 import re
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +21,7 @@ from backsight.runtime.backtest import BacktestResult
 from backsight.runtime.clock import SimulatedClock
 from backsight.settings import Settings
 from backsight.surfaces.backtest import result_as_json, show_lessons, show_result
+from backsight.surfaces.cli import program_name
 from backsight.surfaces.progress import Stopwatch, progress_bar
 from backsight.surfaces.tables import console, show, show_part
 
@@ -74,16 +72,6 @@ class DemoFolder:
             f"{begin} ticks preview-context {demo.DEPLOYMENT} --memory-arm shown --as-of {as_of:%Y-%m-%dT%H:%MZ}",
             f"BACKSIGHT_WORKSPACE={self.workspace} {begin} documents search 'daily loss'",
         ]
-
-
-def program_name(program: str | None = None) -> str:
-    """What to type for this program: its name if the shell finds it, else its path from the current folder."""
-    path = Path(program or sys.argv[0])
-    if path.name == "__main__.py":
-        return f"{sys.executable} -m backsight"
-    on_path = shutil.which(path.name)
-    is_found = on_path is not None and Path(on_path).resolve() == path.resolve()
-    return path.name if is_found else os.path.relpath(path)
 
 
 @contextmanager

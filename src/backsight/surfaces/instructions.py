@@ -61,6 +61,14 @@ INSTRUCTIONS: Mapping[Audience, tuple[str, ...]] = {
 }
 
 
+def empty_memory(store: str, owner: str) -> str:
+    """What a model is told if nothing was stored when its session began."""
+    return (
+        f"Nothing is stored yet for the owner {owner!r} in {store}. If the user expects trades or notes, say so: the "
+        "configuration of this server may name another store or owner than theirs."
+    )
+
+
 class PromptText(NamedTuple):
     """A prompt: for whom it is, what it does, its arguments with their meaning, and its text."""
 

@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -15,9 +15,9 @@ import click
 
 from backsight import __version__
 from backsight.audience import AUDIENCES, Audience
-from backsight.core.errors import BacksightError, Unavailable
+from backsight.core.errors import BacksightError, Invalid, Unavailable
 from backsight.core.text.counts import count_of
-from backsight.settings import settings_from_environment
+from backsight.settings import absolute_url, settings_from_environment
 from backsight.surfaces.cli import (
     HELP_OPTIONS,
     KnownCommands,
@@ -153,6 +153,8 @@ def mcp(
     require_mcp()
     from backsight.surfaces import mcp as surface
 
+    if not http:
+        _name_folders(ctx)
     with memory_of(ctx, actor=f"mcp:{audience}") as memory, documents_kept_indexed(memory):
         if not http:
             if sys.stdin.isatty():
@@ -179,6 +181,22 @@ def mcp(
         run_http(app, listener)
 
 
+def _name_folders(ctx: click.Context) -> None:
+    """Make the URL of a store that depends on the folder absolute, and say so; name a workspace that is not there.
+
+    A client starts a server in a folder of its own choice and shows its standard error in a log.
+    """
+    settings, options = settings_from_environment(), ctx.find_root().params
+    url = options.get("url") or settings.url
+    with suppress(Invalid):  # a store in memory
+        options["url"] = absolute_url(url, folder=Path.cwd())
+    if options["url"] not in (None, url):
+        message = f"The store is {options['url']}: {url} depends on the folder, which the client chose."
+        click.echo(f"{message} `backsight connect` writes the whole path.", err=True)
+    if settings.workspace and not Path(settings.workspace).is_dir():
+        click.echo(f"There is no folder {Path(settings.workspace).absolute()} for documents.", err=True)
+
+
 def _end_at_once(memory: "Memory", number: int, _frame: FrameType | None) -> NoReturn:
     """End without waiting for the thread that reads standard input; a command in progress is whole or rolled back.
 
@@ -186,6 +204,45 @@ def _end_at_once(memory: "Memory", number: int, _frame: FrameType | None) -> NoR
     """
     memory.in_progress.stop()
     os._exit(130 if number == signal.SIGINT else 0)
+
+
+@program.command("connect")
+@click.argument("client", required=False)
+@click.option("--list", "listing", is_flag=True, help="List the clients of this machine, and which are connected.")
+@click.option(
+    "--audience", type=click.Choice(AUDIENCES), default="trader", show_default=True, help="Whose tools to offer."
+)
+@click.option("--tools", metavar="NAME,NAME", help="Offer these tools instead.")
+@click.option("--name", default="backsight", show_default=True, help="Name of the server in the client.")
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    default="user",
+    show_default=True,
+    help="The configuration of the user, or that of the project in the current folder.",
+)
+@click.option(
+    "--workspace", type=click.Path(path_type=Path), help="Folder of the documents. Default: BACKSIGHT_WORKSPACE."
+)
+@click.option(
+    "--skill/--no-skill", default=True, help="Whether to install the agent skill, where the client has skills."
+)
+@click.option("--dry-run", is_flag=True, help="Show the difference; write nothing.")
+@click.option("--undo", is_flag=True, help="Take the server and the skill out again.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.pass_context
+def connect_client(ctx: click.Context, client: str | None, listing: bool, **options: Any) -> None:
+    """Connect an MCP client to this store: write the client's own configuration, and try the server once.
+
+    CLIENT is claude-code, claude-desktop, cursor, codex, vscode, windsurf, gemini-cli or zed.
+    """
+    from backsight.surfaces.connect.command import list_clients, run_connect
+
+    of_store = {name: ctx.find_root().params.get(name) for name in ("url", "owner")}
+    if client is None or listing:
+        list_clients(of_store, as_json=options["as_json"])
+    else:
+        run_connect(client, of_store, **options)
 
 
 @program.command()

@@ -42,13 +42,16 @@ from mcp_types import (
 from backsight import __version__
 from backsight.answers.detail import brief_answer, split_detail
 from backsight.audience import Audience, with_missing_tools
+from backsight.core.audit import EMPTY
 from backsight.core.errors import BacksightError, Refused
 from backsight.core.keys import Authority
 from backsight.memory import OPERATIONS, Memory
 from backsight.operation import Operation
 from backsight.services.keys import key_of_token
+from backsight.settings import without_driver
+from backsight.store import audit
 from backsight.surfaces.access import CALLER
-from backsight.surfaces.instructions import filled_prompt, instructions_for, prompts_for
+from backsight.surfaces.instructions import empty_memory, filled_prompt, instructions_for, prompts_for
 from backsight.surfaces.mcp_resources import TEXT, ResourceText, is_template, read_resource, resources_for
 from backsight.surfaces.mcp_tools import tool_list, tools_for
 
@@ -223,8 +226,15 @@ def caller_over_stdio(memory: Memory, audience: Audience, *, key: str | None) ->
 
 
 def serve_stdio(memory: Memory, audience: Audience, *, tools: Iterable[str] | None = None) -> None:
-    """Serve one client over standard input and output until it disconnects."""
+    """Serve one client over standard input and output until it disconnects.
+
+    A model whose memory is empty is told which store was opened: a client may have been given the wrong one.
+    """
     mcp_server = server(memory, audience, tools=tools)
+    with memory.reading() as connection:
+        if audit.head(connection, memory.owner) == EMPTY:
+            note = empty_memory(without_driver(memory.database.name), memory.owner)
+            mcp_server.instructions = f"{mcp_server.instructions} {note}"
 
     async def serve() -> None:
         async with stdio_server() as (read, write):
