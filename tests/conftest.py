@@ -7,6 +7,7 @@ And a small language model for the slow tests, where it is installed.
 
 import atexit
 import faulthandler
+import gc
 import importlib.util
 import os
 import shutil
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock
-from support import POSTGRES, empty_postgres_store, fresh_postgres, own_postgres_database
+from support import POSTGRES, empty_postgres_store, empty_sqlite_store, fresh_postgres, own_postgres_database
 
 _running: list["PostgresServer"] = []
 
@@ -42,6 +43,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")  # explore on a 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start PostgreSQL once, before any worker starts."""
+    gc.disable()  # until the tests are collected: they stay, and the search for cycles among them finds nothing
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background runs, and then by our programs
     for name in [name for name in os.environ if name.startswith("BACKSIGHT_")]:
         del os.environ[name]
@@ -67,6 +69,15 @@ def pytest_configure(config: pytest.Config) -> None:
     engine.dispose()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(*SEARCH_FOR_CYCLES)
+    gc.enable()
+
+
+SEARCH_FOR_CYCLES = (20_000, 10, 10)
+"""How many objects are made before Python searches the youngest for cycles; by default 700, a sixth of the time."""
 MOST_SECONDS = 300.0
 """How long a test may take; those that are marked as slow have an hour."""
 
@@ -102,10 +113,11 @@ def postgres_url() -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A store that does not exist yet, on each database; for tests that use `memory` it may exist without rows."""
+    """A store without rows, on each database; the tests of the store itself create it."""
+    creates = request.path.parent.name == "store"
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
-    elif "memory" in request.fixturenames and request.path.parent.name != "store":
+        yield f"sqlite:///{tmp_path / 'store.db'}" if creates else empty_sqlite_store(tmp_path)
+    elif not creates:
         with empty_postgres_store() as store:
             yield store
     else:
