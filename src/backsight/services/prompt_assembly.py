@@ -11,7 +11,7 @@ from backsight.core.context import ContextVector
 from backsight.core.decision import MEMORY, SYSTEM, Decision, Prompt, Segment, SegmentTokens
 from backsight.core.errors import BacksightError
 from backsight.core.holdout import MemoryArm
-from backsight.core.memory.affective import Mood
+from backsight.core.memory.affective import Mood, without_agent_state
 from backsight.core.portfolio import Account, Direction, Portfolio
 from backsight.core.prompts.account import Cap, last_decision, last_lines, portfolio_and_caps
 from backsight.core.prompts.amounts import instant
@@ -302,11 +302,11 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
 
 
 def _plans(request: PromptRequest) -> list[PlanLine]:
-    """The plans that apply to any of the symbols, the most urgent first."""
+    """The plans that apply to any of the symbols, the most urgent first; the agent's state is that of the instant."""
     return applying_plans(
         request.view,
         request.deployment,
-        request.contexts,
+        [without_agent_state(context) for context in request.contexts],
         now=request.at,
         mood=request.present.mood,
         former_at=None if request.last is None else request.last.at,

@@ -134,6 +134,15 @@ def with_agent_state(context: ContextVector, mood: Mood) -> ContextVector:
     return copy_with(context, **{name: value for name, value in state.items() if getattr(context, name) is None})
 
 
+def without_agent_state(context: ContextVector) -> ContextVector:
+    """A context vector of the market alone.
+
+    >>> without_agent_state(ContextVector(regime="ranging", consecutive_losses=2)).known
+    ('regime',)
+    """
+    return copy_with(context, drawdown_pct=None, consecutive_losses=None, confidence=None)
+
+
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseFact:
