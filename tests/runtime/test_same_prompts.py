@@ -2,13 +2,15 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 import pytest
 
-from backsight.core.decision import AgentDecision, AgentInput, OpenedTick
+from backsight.core.context import ContextVector
+from backsight.core.decision import AgentDecision, AgentInput, Decision, OpenedTick
 from backsight.core.market import Bar, aggregate, with_longer_intervals
 from backsight.core.orders import Order
 from backsight.core.simulated_market import simulated_bars
@@ -72,13 +74,30 @@ class Recording(Memory):
         self.opened.append(super().open_tick(**arguments))
         return self.opened[-1]
 
-    @property
-    def prompts(self) -> list[list[str]]:
-        return [[segment.text for segment in (*each.system, *each.segments)] for each in self.opened]
+    def ended(self) -> "Session":
+        """Everything about the session; closes the store."""
+        with self:
+            with self.reading() as connection:
+                bars = {fact.bar for fact in fetch(connection, BARS, owned(BARS, self.owner))}
+            return Session(
+                prompts=[[segment.text for segment in (*each.system, *each.segments)] for each in self.opened],
+                bars=bars,
+                decisions=recorded_session(self, "Gambler@main"),
+                exits={trade.exit_reason for trade in self.list_trades(limit=100).trades},
+                contexts=self.opened[-1].contexts,
+            )
 
-    def bars(self) -> set[Bar]:
-        with self.reading() as connection:
-            return {fact.bar for fact in fetch(connection, BARS, owned(BARS, self.owner))}
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What was shown, decided and stored in a session."""
+
+    prompts: list[list[str]]
+    bars: set[Bar]
+    decisions: list[Decision]
+    exits: set[str | None]
+    contexts: tuple[ContextVector, ...]
+    """Of the last tick."""
 
 
 class Window:
@@ -103,7 +122,7 @@ def a_broker() -> PaperBroker:
     return PaperBroker("main", at=START, cash=10_000.0, terms=TERMS)
 
 
-def live(url: str = "sqlite://", *, most: int = 10**6, restart_after: int | None = None) -> Recording:
+def live(url: str = "sqlite://", *, most: int = 10**6, restart_after: int | None = None) -> Session:
     """A live session over the whole market, also of a loop that is started again after some ticks."""
     clock = SimulatedClock(START)
     memory, broker, agent, ticks = a_memory(clock, url), a_broker(), Gambler(), [0]
@@ -120,43 +139,40 @@ def live(url: str = "sqlite://", *, most: int = 10**6, restart_after: int | None
 
     for _ in range(1 if restart_after is None else 2):
         run_live(memory, broker, agent, Window(most), settings, clock=clock, wait_until=wait_until)
-    return memory
+    return memory.ended()
 
 
-def backtest() -> Recording:
+@cache
+def backtest() -> Session:
     clock = SimulatedClock(START)
     memory = a_memory(clock)
     record_history(memory, clock, MARKET)
     clock.at = START
     run_backtest(memory, clock, Gambler(), a_broker(), deployment="Gambler@main", bars=MARKET, every=EVERY)
-    return memory
+    return memory.ended()
 
 
-@cache
-def expected() -> Recording:
-    return backtest()
+def replayed(session: Session) -> Session:
+    clock = SimulatedClock(START)
+    memory = a_memory(clock)
+    replay(memory, clock, session.decisions, deployment="Gambler@main", bars=MARKET)
+    return memory.ended()
 
 
 def test_live_backtest_and_replay_show_the_same_prompts(url: str) -> None:
-    session, simulated = live(url), expected()
-    assert session.prompts == simulated.prompts
-    clock = SimulatedClock(START)
-    replayed = a_memory(clock)
-    decisions = recorded_session(session, "Gambler@main")
-    replay(replayed, clock, decisions, deployment="Gambler@main", bars=MARKET)
-    assert replayed.prompts == session.prompts
-    assert session.bars() == simulated.bars() == replayed.bars()
+    session, simulated = live(url), backtest()
+    again = replayed(session)
+    assert session.prompts == simulated.prompts == again.prompts
+    assert session.bars == simulated.bars == again.bars
     # The session is long enough to mean something.
-    exits = [trade.exit_reason for trade in session.list_trades(limit=100).trades]
-    assert {"stop_loss", "take_profit"} <= set(exits)
     assert len(session.prompts) == DAYS * 4
-    last = session.opened[-1]
-    assert all(getattr(context, name) is not None for context in last.contexts for name in SHOWN)
+    assert {"stop_loss", "take_profit"} <= session.exits
+    assert all(getattr(context, name) is not None for context in session.contexts for name in SHOWN)
 
 
 @pytest.mark.parametrize("most", [40, 400])
 def test_a_feed_that_gives_the_last_bars_only_and_a_restart_change_no_prompt(most: int) -> None:
     session = live(most=most, restart_after=40)
-    assert session.prompts == expected().prompts
+    assert session.prompts == backtest().prompts
     whole = {bar for series in MARKET.values() for bar in with_longer_intervals(series)}
-    assert session.bars() == whole
+    assert session.bars == whole
