@@ -35,7 +35,7 @@ SENTENCES: Mapping[str, str] = {
     "last_decision": "The last proposal with side, size and price, the verdict, and the engine's answer.",
     "recent_activity": "Rejections, orders, moves of stops and the result of the day; left out if there were none.",
     "recent_trades": (
-        "Closed trades, latest entry first: result in R and money, hold, regime, reason and exit. A row has at most 45"
+        "Closed trades, latest exit first: result in R and money, hold, regime, reason and exit. A row has at most 45"
         " tokens."
     ),
     "open_positions": "What memory adds to an open position: best and worst result so far, hold, and the reason.",

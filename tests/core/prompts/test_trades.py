@@ -70,7 +70,7 @@ def test_a_trade_of_long_ago_is_shown_with_its_year() -> None:
 
 
 def test_the_rows_that_are_shown_have_numbers() -> None:
-    lines = [closed(n, opened_at=TEN - n * MINUTE) for n in range(30)]
+    lines = [closed(n, closed_at=TEN - n * MINUTE) for n in range(30)]
     section = recent_trades(lines, now=NOW, k=30)
     numbers = row_numbers(section, lines)
     assert len(numbers) == len(section.rows) < 30
@@ -84,15 +84,16 @@ def test_open_positions_have_their_layout_to_the_byte() -> None:
     )
 
 
-def test_trades_come_by_entry_the_latest_first_and_ties_by_id() -> None:
-    lines = [closed(2), closed(1), closed(3, opened_at=TEN + MINUTE), closed(4, opened_at=None)]
+def test_trades_come_by_exit_the_latest_first_and_ties_by_id() -> None:
+    exit_at = closed(1).closed_at or TEN
+    lines = [closed(2), closed(1), closed(3, closed_at=exit_at + MINUTE), closed(4, closed_at=exit_at + 2 * MINUTE)]
     labelled = [replace(line, reason=line.id) for line in lines]
     order = re.findall(r'"(trade-\d+)"', recent_trades(labelled, now=NOW).text)
     assert order == ["trade-004", "trade-003", "trade-001", "trade-002"]
 
 
 def test_the_order_in_which_rows_come_does_not_matter() -> None:
-    lines = [closed(n, opened_at=TEN - n % 7 * MINUTE) for n in range(30)]
+    lines = [closed(n, closed_at=TEN - n % 7 * MINUTE) for n in range(30)]
     shuffled = random.Random(7).sample(lines, len(lines))
     assert recent_trades(shuffled, now=NOW, k=30).text == recent_trades(lines, now=NOW, k=30).text
 

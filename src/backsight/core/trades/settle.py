@@ -194,15 +194,15 @@ def _with_level_reasons(
     """
     fills: list[Fill] = []
     for fill in reported:
-        trip = ledger.get(fill.position_key)
-        if fill.reason is None and fill.price is not None and trip is not None and _is_exit(fill, ledger):
+        trip, price = ledger.get(fill.position_key), fill.price
+        if fill.reason is None and price is not None and trip is not None and _is_exit(fill, ledger):
             position = last_seen.get(fill.position_key)
             touch = first_touch(trip, position, bars.get(fill.symbol, ()))
-            if touch is not None and _is_at(touch, fill.price, trip):
+            if touch is not None and _is_at(touch, price, trip):
                 fill = replace(fill, reason=touch.reason)
             elif fill.decision_id is None:
                 tick_size = rules.tick_sizes.get(fill.symbol)
-                fill = replace(fill, reason=level_reason(trip, position, fill.price, tick_size=tick_size))
+                fill = replace(fill, reason=level_reason(trip, position, price, tick_size=tick_size))
         fills.append(fill)
     return fills
 
