@@ -19,13 +19,13 @@ from backsight.core.prompts.sections import MOST_SYMBOLS, Row, Section, section_
 from backsight.core.prompts.trades import EXIT_TOKENS, EXITS, exit_in_words, minutes_held
 from backsight.core.recall.base_rate import with_joined
 from backsight.core.recall.rank import RecalledMemory, outcome_in_words
+from backsight.core.recall.won_counts import AllTrades, WonCount
 from backsight.core.recommended_size import FEWEST_TRADES, PositionSize
 from backsight.core.regime import Session
 from backsight.core.text.counts import count_of
 from backsight.core.text.tokens import estimate
 from backsight.core.text.untrusted_text import name, quote, shorten
 from backsight.core.trades.trade import Trade
-from backsight.core.won_counts import AllTrades, WonCount
 
 HEADING = "## What usually happens here"
 OWN_RISK = "your strategy's own risk applies"
