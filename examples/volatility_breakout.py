@@ -139,7 +139,8 @@ class AdvisedBreakout(VolatilityBreakout):
             return self.risk
         advice = re.search(r"\brisk ([\d.]+)% of equity", line[0], re.IGNORECASE)
         risk = 0.0 if advice is None else min(self.risk, float(advice[1]) / 100)
-        if re.search(rf"^- warning: \S+ {re.escape(symbol)} {direction} ", text, re.MULTILINE):
+        block = text.partition(line[0])[2].partition(" now: ")[0]  # up to the next symbol
+        if re.search(rf"^- (nearest and )?warning: \S+ {direction} ", block, re.MULTILINE):
             risk /= 2
         return max(risk, self.least_share * self.risk)
 

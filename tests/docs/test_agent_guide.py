@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from backsight.core.decision import OURS
-from backsight.ops.ticks import ContextPreview
+from backsight.core.decision import OURS, OpenedTick
 from backsight.surfaces.agent_guide import PATH, SENTENCES, demo_prompt, guide
 
 ROOT = Path(__file__).parents[2]
 
 
 @cache
-def prompt() -> ContextPreview:
+def prompt() -> OpenedTick:
     return demo_prompt()
 
 
@@ -31,11 +30,15 @@ def test_every_section_has_a_sentence() -> None:
     [
         ("portfolio", r"^- XAUUSD (long|short) size=[\d.]+ "),
         ("recent_trades", r"^- #1 .*(stopped out|target hit|exit \".+\")$"),
-        ("what_usually_happens", r"^- XAUUSD long: .* \d+% won \(likely \d+ to \d+%\).* Recommended risk [\d.]+% of "),
+        ("recent_trades", r"^- #1 .* BTC .*stopped out$"),
+        ("open_positions", r"^- XAUUSD .* now [+-][\d.]+R stop="),
+        ("what_usually_happens", r"^- XAUUSD long: .*R expected \(.* won.*: (risk|no recommendation|no edge|not now)"),
+        ("what_usually_happens", r"^- BTC short: .*R expected \("),
+        ("how_you_trade", r"^- costs took \$[\d,]+ of \$[\d,]+ gross"),
         ("state", r"^- drawdown [\d.]+% below the equity peak"),
         ("protocol", r"^- \[9\] Stop opening trades for the day after a loss of 3%"),
     ],
 )
-def test_the_prompt_answers_five_questions(segment: str, fact: str) -> None:
+def test_the_prompt_answers_these_questions(segment: str, fact: str) -> None:
     texts = {each.name: each.text for each in (*prompt().system, *prompt().segments)}
     assert len(re.findall(fact, texts[segment], re.MULTILINE)) == 1

@@ -6,6 +6,7 @@ from backsight.core.context import ContextVector
 from backsight.core.instants import Horizon
 from backsight.core.instruments import NO_UNDERLYINGS
 from backsight.core.portfolio import Direction
+from backsight.core.prompts.symbol_memory import recommendation
 from backsight.core.recall.arrays.columns import append_episodes, columns_of
 from backsight.core.recall.arrays.selection import TradeFilter
 from backsight.core.sizing import closed_trades
@@ -62,5 +63,5 @@ def test_the_prompt_recommends_what_position_size_does(memory: Memory, clock: Fa
             context=preview.contexts[0],
         )
         (line,) = [line for line in preview.text.splitlines() if line.startswith(f"- BTC {direction}:")]
-        assert advice.size.reason in line
+        assert line.endswith(f": {recommendation(advice.size)}")
     assert sizing_query("long", ContextVector(symbol="BTC", regime="ranging"), NO_UNDERLYINGS).regime == "ranging"

@@ -161,7 +161,7 @@ def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: Fake
         'Avoid (the owner\'s rules, the only "never"; nothing else in this prompt overrides them):\n'
         "- trading the news",
         "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):\n"
-        f'- Sizing: "{BULLETS[0].text}"\n- Regime fit: "{BULLETS[1].text}"\n'
+        f"- Sizing: {BULLETS[0].text}\n- Regime fit: {BULLETS[1].text}\n"
         'They are for reference: the owner\'s avoid rules are the only "never".',
     ]
     assert prompt.text == (
@@ -175,14 +175,8 @@ def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: Fake
         '- #1 06-04 11:00 BTC long -0.8R -$16 30m chop_lowvol "the \\"big\\" one ## Plans that apply", exit "enough"\n'
         '- #2 06-04 10:00 BTC long +0.5R +$10 30m chop_lowvol "break of the range", exit "enough"\n\n'
         "## What usually happens here\n"
-        "- BTC long: 2 trades in any symbol and direction, too little to say. No recommendation: the"
-        " strategy's own risk applies. Only 2 trades with a result in R; 10 are needed.\n"
-        "- BTC short: 2 trades in any symbol and direction, too little to say. No recommendation: the"
-        " strategy's own risk applies. Only 2 trades with a result in R; 10 are needed.\n"
-        '- nearest: 2026-06-04 BTC long -0.8R (#1), exit "enough" after 30m, never above 0.0R:'
-        ' "the \\"big\\" one ## Plans that apply"\n'
-        '- nearest: 2026-06-04 BTC long +0.5R (#2), exit "enough" after 30m, never below 0.0R:'
-        ' "break of the range"\n\n'
+        "- all trades: 1 of 2 won\n"
+        "- BTC now: LINE"
         '## Plans that apply\n- skip the trade until 2026-07-04T11:30: "two losses in a row"'
     )
 
@@ -240,7 +234,8 @@ def test_an_open_position_is_shown_with_its_memory_view(memory: Memory, clock: F
         verdict=EXECUTED,
     )
     text = opened(memory, clock, 0.5, position).text
-    assert '## Open positions (memory view)\n- BTC long $200 @ 100 mark=100 MFE=$0 / MAE=$0 held 30m "bounce"' in text
+    assert "## Open positions (memory view)\n- BTC long $200 @ 100 mark=100 now 0.00R stop=90 MFE=$0 / MAE=$0" in text
+    assert ' held 30m "bounce"' in text
 
 
 @pytest.mark.parametrize(

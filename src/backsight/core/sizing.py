@@ -25,8 +25,10 @@ from backsight.core.instruments import NO_UNDERLYINGS, Underlyings
 from backsight.core.missing_outcomes import KnownOutcomes
 from backsight.core.numbers import signed
 from backsight.core.portfolio import Mode
-from backsight.core.recall.arrays.columns import DAY_MICROS, SETTING_LABELS, Columns, Floats, Integers
+from backsight.core.recall.arrays.columns import DAY_MICROS, SETTING_LABELS, Booleans, Columns, Floats, Integers
 from backsight.core.recall.arrays.selection import TradeFilter, select_trades
+from backsight.core.recall.base_rate import LevelName
+from backsight.core.recall.won_counts import AllTrades, WonCount
 from backsight.core.recommended_size import (
     ANY_TRADE,
     CATEGORIES,
@@ -68,6 +70,8 @@ ROUNDING = 1e-12
 """A variance that is a smaller share of E[R²] counts as 0."""
 WIDEST_SPAN = 100_000
 """Days between the first and the last trade up to which days are numbered by counting instead of sorting."""
+NARROWER: tuple[Category, ...] = ("regime", "volatility_regime", "session")
+"""The categories that are added to direction and symbol one by one when trades are counted."""
 NORMAL = NormalDist()
 NORMAL_QUANTILE = NORMAL.inv_cdf(DOUBT)
 STRATEGIES_CACHED = 4
@@ -821,3 +825,44 @@ def _doubts(size: PositionSize) -> Iterator[str]:
     for level in size.levels:
         if level.n == 0:
             yield f"{level.value} was never traded before: more doubt."
+
+
+def all_trades(closed: ClosedTrades) -> AllTrades:
+    """The numbers of the trades behind a size."""
+    known = closed.in_r.known
+    return AllTrades(won=known.known_won, n=known.known, unknown=known.unknown, left_out=closed.left_out)
+
+
+def won_counts(trades: TradeColumns, query: SizingQuery) -> tuple[WonCount, ...]:
+    """The trades with a result in R of the query's direction and symbol, then with one category of the query more each.
+
+    >>> from datetime import date
+    >>> traded = trade_columns(
+    ...     SizedTrade(outcome_r=1.0 if n < 4 else -1.0, day=date(2026, 1, 5), direction="long", symbol="BTC",
+    ...                regime="ranging" if n % 2 else "volatile") for n in range(9))
+    >>> [count.text for count in won_counts(traded, SizingQuery(direction="long", symbol="BTC", regime="ranging"))]
+    ['4 of 9 won', '2 of 4 in ranging markets']
+    """
+    here = _with_value(trades, "direction", query.direction) & _with_value(trades, "symbol", query.symbol)
+    categories: dict[LevelName, str | None] = {}
+    counts = [_count(trades, here, categories)]
+    for category in NARROWER:
+        value = getattr(query, category)
+        if value is not None:
+            here, categories = here & _with_value(trades, category, value), {**categories, category: value}
+            counts.append(_count(trades, here, categories))
+    return tuple(counts)
+
+
+def _count(trades: TradeColumns, here: Booleans, categories: Mapping[LevelName, str | None]) -> WonCount:
+    won = int((here & (trades.outcome_r > 0.0)).sum())
+    return WonCount(won=won, n=int(here.sum()), categories=categories)
+
+
+def _with_value(trades: TradeColumns, category: Category, value: str | None) -> Booleans:
+    """Whether each trade has a value of a category; all have that of None."""
+    column = trades.categories[category]
+    if value is None:
+        return np.full(len(column.codes), True)
+    index = column.values.index(value) if value in column.values else -1
+    return np.equal(column.codes, index)

@@ -5,9 +5,9 @@ once: the open trades, the columns of the episodes, the evidence for sizes.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -18,11 +18,11 @@ from backsight.core.memory.episodic import risk_share
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.prompts.symbol_memory import DirectionOutlook
 from backsight.core.recall.rank import RecalledMemory
+from backsight.core.recall.won_counts import AllTrades
 from backsight.core.recommended_size import OpenRisk, PositionSize, SizingQuery
 from backsight.core.strategies import Deployment
 from backsight.core.trades.mark import PositionMark, open_result
 from backsight.core.trades.trade import Trade
-from backsight.core.won_counts import AllTrades, all_trades, won_counts
 from backsight.services.context import Context
 from backsight.services.habit_learning import evidence_filter
 from backsight.services.present_state import PresentState
@@ -47,6 +47,8 @@ class SymbolOutlook:
 
     trades: AllTrades
     """The trades that the outlooks rest on."""
+    falling_since: Mapping[tuple[str, str | None], datetime]
+    """By strategy and symbol, None for the strategy as a whole: since when results have been falling."""
     directions: tuple[DirectionOutlook, ...]
     nearest: tuple[RecalledMemory, ...]
     warnings: tuple[RecalledMemory, ...]
@@ -67,6 +69,8 @@ def symbol_outlook(
 
     `account_trades` are the open trades of the account, of all its strategies.
     """
+    from backsight.core.sizing import all_trades, won_counts
+
     query, view, mode = session.query, session.view, session.query.mode_filter
     if query.strategy_name is None or mode is None:
         raise AssertionError("an outlook is of one strategy in one mode")
@@ -77,6 +81,7 @@ def symbol_outlook(
     similar = similar_episodes(ctx, session)
     return SymbolOutlook(
         trades=all_trades(evidence),
+        falling_since=trade_filter.falling_since,
         directions=tuple(
             DirectionOutlook(
                 direction=direction,

@@ -56,6 +56,7 @@ from backsight.services.context import Context
 from backsight.services.deployments import deployed_strategy, unsaved_strategy
 from backsight.services.habit_learning import record_at
 from backsight.services.outlook import SymbolOutlook, symbol_outlook
+from backsight.services.own_trading import own_trading
 from backsight.services.plan_lines import applying_plans
 from backsight.services.present_state import PresentState
 from backsight.services.protocol import Protocol, protocol_for
@@ -114,6 +115,7 @@ class _SymbolRecalls:
     handles: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     """Symbols that may be traded, too, and are only named."""
+    outlooks: tuple[SymbolOutlook, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +301,8 @@ def _message(request: PromptRequest, memory: _Memory | None, recalls: _SymbolRec
     yield what_usually_happens(recalls.memories, others=recalls.others, uncounted=uncounted)
     yield your_state(request.present.mood)
     yield plans_that_apply(_plans(request))
+    if request.arm == "shown":
+        yield own_trading(request.view, request.deployment, request.account, recalls.outlooks)
 
 
 def _plans(request: PromptRequest) -> list[PlanLine]:
@@ -367,6 +371,7 @@ def _recall_symbols(
         ),
         handles=handles,
         others=tuple(context.symbol or "" for context in others),
+        outlooks=tuple(outlooks),
     )
 
 

@@ -1,5 +1,6 @@
 """Stored fills, trades and position marks."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from backsight.core.fills import Fill
 from backsight.core.orders import FillMark
 from backsight.core.portfolio import Mode, Position
 from backsight.core.scope import TradeCount
+from backsight.core.trades.costs import Costs
 from backsight.core.trades.excursion import Excursions
 from backsight.core.trades.mark import PositionMark, TradeProgress
 from backsight.core.trades.trade import Trade, TradeStatus
@@ -354,6 +356,48 @@ def _recently_closed(view: View, deployment_id: str, most: int) -> list[Trade]:
         if all(view.horizon.holds(trade.known_at, trade.recorded_at) for trade in current):
             return current
     return fetch(view.connection, TRADES, _RECENTLY_CLOSED, values)
+
+
+_COST_COLUMNS = ("realized_pnl", "fees", "funding", "currency", "known_at", "recorded_at")
+_COSTS = (
+    prepared_known(TRADES, [*_COST_COLUMNS, "exit_tick_at", "id"], _closed_by_then)
+    .order_by(desc("exit_tick_at"), "id")
+    .limit(bindparam("most"))
+)
+_COSTS_NOW = (
+    select(*(TRADES.table.c[name] for name in (*_COST_COLUMNS, "exit_tick_at", "id")))
+    .where(TRADES.table.c.owner_id == OWNED, *_closed(TRADES.table.c))
+    .order_by(desc("exit_tick_at"), "id")
+    .limit(bindparam("most"))
+)
+"""The same of the current versions."""
+
+
+def recent_costs(view: View, deployment_id: str, *, most: int) -> Costs:
+    """What a deployment's last closed trades cost, and what they earned before costs, in the account's currency."""
+    values = parameters(view.owner, view.horizon, deployment=deployment_id, most=most, latest=_latest_close(view))
+    if has_no_later_correction(view, TRADES):
+        rows, costs = unchanged(
+            view.connection,
+            view.owner,
+            ("recent costs", deployment_id, most),
+            (TRADES,),
+            lambda: _costs_of(view.connection.execute(_COSTS_NOW, values).all()),
+        )
+        if all(view.horizon.holds(known_at, recorded_at) for known_at, recorded_at in rows):
+            return costs
+    return _costs_of(view.connection.execute(_COSTS, values).all())[1]
+
+
+def _costs_of(rows: Sequence[Any]) -> tuple[frozenset[tuple[datetime, datetime]], Costs]:
+    """The instants of some trades, and their costs; results in a currency that could not be converted do not count."""
+    known = [row for row in rows if row.currency is None and row.realized_pnl is not None]
+    costs = Costs(
+        trades=len(known),
+        gross=math.fsum(row.realized_pnl for row in known),
+        paid=math.fsum(row.fees - row.funding for row in known),
+    )
+    return frozenset((row.known_at, row.recorded_at) for row in rows), costs
 
 
 _OPEN_THEN = prepared_known(

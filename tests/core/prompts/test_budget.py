@@ -44,7 +44,7 @@ def test_the_first_to_give_way_loses_rows_before_the_next_one_does() -> None:
     little, more = fit_to_budget(PARTS, budget=whole - 5), fit_to_budget(PARTS, budget=whole - 90)
     assert names(little) == ["what_usually_happens"]
     assert "… 1 more" in little.text or "… 2 more" in little.text
-    assert names(more)[:2] == ["what_usually_happens", "recent_trades"]
+    assert names(more)[:2] == ["what_usually_happens", "how_you_trade"]
     assert more.cuts[0].whole
 
 

@@ -87,7 +87,7 @@ def test_the_prompt_has_its_layout_to_the_byte() -> None:
         "- trading the first five minutes\n"
         "- adding to a loser",
         "Lessons from your recent trades on this strategy (auto-generated; signal, not strategy):\n"
-        '- Sizing: "halve it in chop"\n'
+        "- Sizing: halve it in chop\n"
         'They are for reference: the owner\'s avoid rules are the only "never".',
         "The risk engine validates every proposal before it reaches the broker. What it rejects is not executed, and"
         " the rejection with its rule appears in the next tick: change the proposal, do not repeat it. Doing nothing is"
@@ -125,9 +125,9 @@ def test_every_leash_begins_with_its_name(leash: Leash) -> None:
 
 
 def test_every_word_of_the_memory_sections_is_explained_unless_there_is_no_memory() -> None:
-    for word in (" R ", "#3", "regime", "MFE", "MAE", "likely", "independent trades", "Recommended risk"):
+    for word in (" R ", "#3", "regime", "MFE", "MAE", "expected", "won", "90% interval", "ATR"):
         assert word in WORDS
-    for word in ("Nearest", "warnings", "Drawdown", "risk appetite"):
+    for word in ("ceiling", "no recommendation", "no edge seen here", "not now", "Nearest", "warnings", "Drawdown"):
         assert word in WORDS
     without = Identity(money="paper", has_memory=False)
     assert WORDS not in system_segments(without, a_strategy())[0].text

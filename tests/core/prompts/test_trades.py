@@ -43,8 +43,9 @@ def test_recent_trades_have_their_layout_to_the_byte() -> None:
     section = recent_trades([closed_line(trade, currency="USD") for trade in (short, a_trade())], now=NOW)
     assert section.text == (
         "## Recent trades on this strategy (closed)\n"
-        '- #1 06-04 10:00 BTC long +0.8R +$28.37 150m trend_up_lowvol "breakout above prior swing high", target hit\n'
-        '- #2 06-04 08:15 ETH short $1,800 -$18.42 (-1.0%) 45m "funding extreme…", exit "funding is…"'
+        '- #1 06-04 12:30 BTC long +0.8R +$28.37 2h 30m trend_up_lowvol "breakout above prior swing high", target hit\n'
+        '- #2 06-04 09:00 ETH short $1,800 -$18.42 (-1.0%) 45m "funding extreme, mean-revert",'
+        ' exit "funding is back to normal"'
     )
 
 
@@ -65,7 +66,7 @@ def test_a_row_says_how_its_trade_ended(reason: str, words: str) -> None:
 
 
 def test_a_trade_of_long_ago_is_shown_with_its_year() -> None:
-    row = recent_trades([closed(opened_at=TEN - timedelta(days=400))], now=NOW).text.splitlines()[1]
+    row = recent_trades([closed(closed_at=TEN - timedelta(days=400))], now=NOW).text.splitlines()[1]
     assert row.startswith("- #1 2025-04-30 BTC long")
 
 
@@ -123,7 +124,7 @@ def test_unknown_values_are_left_out() -> None:
 def test_another_currency_is_spelt_out() -> None:
     line = closed(minutes=2_880.0, currency="EUR")
     row = recent_trades([line], now=NOW).text.splitlines()[1]
-    assert row.startswith("- #1 06-04 10:00 BTC long +0.8R +28.37 EUR 48h trend_up_lowvol")
+    assert row.startswith("- #1 06-04 12:30 BTC long +0.8R +28.37 EUR 2d trend_up_lowvol")
 
 
 @given(st.lists(CLOSED_LINES, min_size=1, max_size=3))
@@ -134,10 +135,31 @@ def test_a_reason_stays_inside_its_quote(lines: list[ClosedLine]) -> None:
 
 
 @given(st.lists(CLOSED_LINES, min_size=1, max_size=5))
-def test_a_row_has_at_most_forty_five_tokens_whatever_is_written_in_it(lines: list[ClosedLine]) -> None:
+def test_a_row_has_at_most_sixty_tokens_whatever_is_written_in_it(lines: list[ClosedLine]) -> None:
     section = recent_trades(lines, now=NOW, k=30)
     assert len(section.rows) == len(lines)
-    assert max(tokens(f"{row.text}\n") for row in section.rows) <= ROW_TOKENS
+    assert max(tokens(f"{row.text}\n") for row in section.rows) <= ROW_TOKENS[0] == 60
+
+
+def test_reasons_are_cut_only_where_the_section_would_overflow() -> None:
+    long = "fade of the third push into resistance, delta diverges and the range held twice"
+    ten, thirty = (
+        recent_trades([closed(n, reason=long, exit_reason="thesis gone") for n in range(count)], now=NOW, k=30)
+        for count in (10, 30)
+    )
+    assert (ten.text.count(long), ten.left_out) == (10, 0)
+    assert long not in thirty.text
+    assert thirty.left_out > 0
+
+
+def test_an_open_position_shows_its_result_its_levels_and_its_excursions() -> None:
+    line = replace(opened(), result_r=0.42, stop_price=3_380.0, target_price=3_500.0)
+    assert open_positions([line]).text.split("\n")[1] == (
+        "- ETH long $2,000 @ 3,410 mark=3,438 now +0.42R stop=3,380 target=3,500 MFE=+$22 / MAE=-$8 held 30m"
+        ' "BB lower-band bounce"'
+    )
+    many = [replace(line, id=str(n), reason="the range held twice and sellers are trapped " * 3) for n in range(2)]
+    assert open_positions(many).left_out == 0, "the reasons are cut first"
 
 
 @pytest.mark.parametrize("stored", [10, 1_000, 100_000])

@@ -26,7 +26,7 @@ def price(value: float | None) -> str:
     >>> [price(value) for value in (65_200.0, 3438.25, 1.08456, 0.000000001234, 1e9, None)]
     ['65,200', '3,438.25', '1.08456', '0.000000001234', '1,000,000,000', '?']
     >>> price(2.5e18), price(-2.5e18), price(1e-20)
-    ('>999,999,999,999,999', '<-999,999,999,999,999', '0.000000000000001')
+    ('999,999,999,999,999+', '-999,999,999,999,999+', '0.000000000000001')
     """
     return UNKNOWN if value is None else _number(value, places=_places(value, DIGITS))
 
@@ -182,7 +182,7 @@ def _number(value: float, *, places: int) -> str:
     if not math.isfinite(value):
         return UNKNOWN
     if abs(value) >= HUGE:
-        return f"{'>' if value > 0 else '<-'}{HUGE - 1:,.0f}"
+        return f"{'-' if value < 0 else ''}{HUGE - 1:,.0f}+"
     if 0 < abs(value) < 1 / HUGE:
         value, places = math.copysign(1 / HUGE, value), 15
     text = f"{value:,.{places}f}"

@@ -6,7 +6,7 @@ trades follow, first the most similar whatever came of them, then losses in simi
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
@@ -19,13 +19,13 @@ from backsight.core.prompts.sections import MOST_SYMBOLS, Row, Section, section_
 from backsight.core.prompts.trades import EXIT_TOKENS, EXITS, exit_in_words, minutes_held
 from backsight.core.recall.base_rate import with_joined
 from backsight.core.recall.rank import RecalledMemory, outcome_in_words
+from backsight.core.recall.won_counts import AllTrades, WonCount
 from backsight.core.recommended_size import FEWEST_TRADES, PositionSize
 from backsight.core.regime import Session
 from backsight.core.text.counts import count_of
 from backsight.core.text.tokens import estimate
 from backsight.core.text.untrusted_text import name, quote, shorten
 from backsight.core.trades.trade import Trade
-from backsight.core.won_counts import AllTrades, WonCount
 
 HEADING = "## What usually happens here"
 OWN_RISK = "your strategy's own risk applies"
@@ -153,7 +153,7 @@ class RecalledLine:
             left = tokens - estimate(f"{head}{ending}: \n")
             if left >= (FEWEST_SETUP_TOKENS if setup else 0):
                 return f"{head}{ending}: {quote(setup, tokens=left)}" if setup else f"{head}{ending}"
-        return head
+        return f"{head}{self._ending(SHORT_EXIT_TOKENS)}"
 
     def _ending(self, tokens: int) -> str:
         """The exit and the holding time."""
@@ -303,14 +303,23 @@ def _all_trades(memories: Sequence[SymbolMemory], uncounted: str) -> str:
     appetite = min(appetites, default=1.0)
     scaled = f"; risk is × {appetite:.2f} for the drawdown" if appetite < LEAST_SCALED else ""
     own_risk = f"; without a recommendation {OWN_RISK}" if len(memories) >= BRIEF_FROM else ""
-    return f"- all trades: {trades.won} of {trades.n} won{unknown}{fallen}{scaled}{own_risk}"
+    session = _shared_session(memories)
+    now = "" if session is None else f"; now: {SESSIONS[session]}"
+    return f"- all trades: {trades.won} of {trades.n} won{unknown}{fallen}{scaled}{own_risk}{now}"
+
+
+def _shared_session(memories: Sequence[SymbolMemory]) -> Session | None:
+    """The session now where several symbols would repeat it."""
+    sessions = {memory.context.session for memory in memories}
+    return sessions.pop() if len(memories) >= BRIEF_FROM and len(sessions) == 1 else None
 
 
 def _block(memory: SymbolMemory, memories: Sequence[SymbolMemory]) -> Iterator[str]:
     """The market now, and each direction if there are trades."""
     symbol = name(memory.symbol, tokens=SYMBOL_TOKENS)
     joined = with_joined(symbol, tuple(name(other, tokens=SYMBOL_TOKENS) for other in memory.joined))
-    whole, now = max(each.trades.n for each in memories), now_in_words(memory.context)
+    context = memory.context if _shared_session(memories) is None else replace(memory.context, session=None)
+    whole, now = max(each.trades.n for each in memories), now_in_words(context)
     fallen = f" (last {memory.trades.n} trades, since results fell)" if memory.trades.n < whole else ""
     has_directions = bool(memory.trades.n or memory.trades.unknown)
     if now or fallen or memory.joined or (memory.nearest and not has_directions):
@@ -334,4 +343,4 @@ def _named(symbols: Sequence[str]) -> Iterator[str]:
     """The symbols beyond those with a block."""
     if symbols:
         names = ", ".join(name(symbol, tokens=SYMBOL_TOKENS) for symbol in symbols)
-        yield f"- without a block here, since more than {MOST_SYMBOLS} may be traded: {shorten(names, tokens=30)}"
+        yield f"- without a block here, since more than {MOST_SYMBOLS} may be traded: {shorten(names, tokens=24)}"
