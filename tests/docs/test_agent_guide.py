@@ -32,7 +32,7 @@ def test_every_section_has_a_sentence() -> None:
         ("portfolio", r"^- XAUUSD (long|short) size=[\d.]+ "),
         ("recent_trades", r"^- #1 .*(stopped out|target hit|exit \".+\")$"),
         ("what_usually_happens", r"^- XAUUSD long: .* \d+% won \(likely \d+ to \d+%\).* Recommended risk [\d.]+% of "),
-        ("state", r"^- drawdown [\d.]+% below the equity peak"),
+        ("state", r"^- drawdown [\d.]+%, \d+% of the 20% you accept"),
         ("protocol", r"^- \[9\] Stop opening trades for the day after a loss of 3%"),
     ],
 )

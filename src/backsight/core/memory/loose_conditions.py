@@ -67,7 +67,7 @@ LABEL_WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "trending": ("trending_up", "trending_down"), "trend": ("trending_up", "trending_down"),
         **dict.fromkeys(("trend_up", "uptrend", "up_trend", "bull", "bullish"), ("trending_up",)),
         **dict.fromkeys(("trend_down", "downtrend", "down_trend", "bear", "bearish"), ("trending_down",)),
-        **dict.fromkeys(("range", "rangebound", "range_bound", "sideways", "chop", "choppy"), ("ranging",)),
+        **dict.fromkeys(("range", "rangebound", "range_bound"), ("ranging",)),
     },
     "session": {
         **dict.fromkeys(("asian", "tokyo"), ("asia",)),
@@ -111,7 +111,7 @@ def loosen_condition(value: object, *, field: str) -> tuple[object, tuple[str, .
     >>> loosen_condition({"regime": "ranging"}, field="trigger_condition")
     ({'regime': 'ranging'}, ())
     """
-    reader = _Reader(field)
+    reader = _ConditionReader(field)
     condition = reader.condition(value, place=field, depth=1)
     if not reader.notes:
         return value, ()
@@ -154,7 +154,7 @@ def quoted(value: object) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-class _Reader:
+class _ConditionReader:
     """Rewrites one condition and collects the notes."""
 
     def __init__(self, field: str) -> None:
