@@ -384,9 +384,20 @@ def test_an_event_time_may_get_its_zone_from_the_call(memory: Memory, tmp_path: 
 
 def a_print(kind: str, hours: float, **more: Any) -> MarketEvent:
     made: dict[str, Any] = {
-        **{"owner_id": "ana", "id": f"{kind} {hours}", "kind": kind, "scheduled_at": T0 + hours * HOUR, "symbols": ()},
-        **{"importance": 0.9, "title": kind, "source": "desk", "source_id": None, "known_at": T0, "recorded_at": T0},
-        **{"actual": None, "forecast": None, "previous": None},
+        "owner_id": "ana",
+        "id": f"{kind} {hours}",
+        "kind": kind,
+        "scheduled_at": T0 + hours * HOUR,
+        "symbols": (),
+        "importance": 0.9,
+        "title": kind,
+        "source": "desk",
+        "source_id": None,
+        "known_at": T0,
+        "recorded_at": T0,
+        "actual": None,
+        "forecast": None,
+        "previous": None,
     }
     return MarketEvent(**(made | more))
 
@@ -405,9 +416,16 @@ def test_figures_are_those_of_the_last_print_of_a_kind() -> None:
     ]
     six = T0 + 6 * HOUR
     assert outcome_figures(events, symbol="BTC", at=six) == {
-        **{"nfp.actual": 227_000.0, "nfp.forecast": 180_000.0, "nfp.previous": 210_000.0},
-        **{"nfp.surprise": 47_000.0, "nfp.change": 17_000.0, "nfp.hours_since": 1.0},
-        **{"cpi.actual": 2.9, "cpi.hours_since": 1.0, "ppi.hours_since": 1.0, "fomc.hours_since": 1.0},
+        "nfp.actual": 227_000.0,
+        "nfp.forecast": 180_000.0,
+        "nfp.previous": 210_000.0,
+        "nfp.surprise": 47_000.0,
+        "nfp.change": 17_000.0,
+        "nfp.hours_since": 1.0,
+        "cpi.actual": 2.9,
+        "cpi.hours_since": 1.0,
+        "ppi.hours_since": 1.0,
+        "fomc.hours_since": 1.0,
     }
     assert outcome_figures(events, symbol="AAPL", at=six)["earnings.actual"] == 1.2
     assert outcome_figures(events[:3], symbol=None, at=T0 + 9 * HOUR) == {
