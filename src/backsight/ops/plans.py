@@ -157,7 +157,7 @@ def create_trading_plan(
 ) -> CreatedPlan:
     """Create a plan: if a condition holds, then an action, until the plan expires.
 
-    A condition with an unknown field, or with a value of the wrong type, is refused when the plan is created.
+    What has one meaning is read, and named in `notes`; the rest is refused with what to write instead.
     """
     request = PlanRequest(
         trigger_condition=trigger_condition,
