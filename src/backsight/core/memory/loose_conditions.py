@@ -12,6 +12,8 @@ What has one meaning is carried out. The rules, by what is written:
 - *A kind of event as field* (`NFP > 200K`): its published figure. *Words for it*: beats and misses compare with the
   forecast, raises and cuts with the value before. An event without a figure (`{"event": "CPI"}`) is the next one.
 
+- *`any_signal`* beside other conditions: nothing, since a plan applies to every signal.
+
 What has two meanings, or none, is left as it is, and the grammar refuses it.
 """
 
@@ -237,6 +239,10 @@ class _ConditionReader:
     def _shorthand(self, value: Mapping[str, Any], *, place: str) -> object:
         """Equalities, and what else people write as a value; in the order of the fields' names, as in the grammar."""
         entries, parts = dict(value), list[object]()
+        for name in [name for name in value if words_of(name) == "any_signal" and value[name] is True]:
+            if len(entries) > 1:
+                del entries[name]
+                self.notes.append(f"{self.field}: {quoted({name: True})} is left out: a plan applies to every signal")
         kind_key = next((name for name in entries if words_of(name) in ("event", "event.kind", "event_kind")), None)
         kind = None if kind_key is None else event_kind(entries[kind_key])
         figures = {name: words_of(name).removeprefix("event.") for name in entries if name not in FIELDS}
