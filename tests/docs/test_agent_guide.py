@@ -35,7 +35,7 @@ def test_every_section_has_a_sentence() -> None:
         ("what_usually_happens", r"^- XAUUSD long: .*R expected \(.* won.*: (risk|no recommendation|no edge|not now)"),
         ("what_usually_happens", r"^- BTC short: .*R expected \("),
         ("how_you_trade", r"^- costs took \$[\d,]+ of \$[\d,]+ gross"),
-        ("state", r"^- drawdown [\d.]+% below the equity peak"),
+        ("state", r"^- drawdown [\d.]+%, \d+% of the 20% you accept"),
         ("protocol", r"^- \[9\] Stop opening trades for the day after a loss of 3%"),
     ],
 )

@@ -1,6 +1,8 @@
 """The guides work as printed."""
 
+import json
 import random
+import re
 import sys
 import types
 from datetime import UTC, datetime
@@ -10,6 +12,11 @@ from typing import Any
 import pytest
 
 from backsight.core.errors import Invalid
+from backsight.core.memory.conditions import parse_condition
+from backsight.core.memory.loose_actions import loosen_action
+from backsight.core.memory.loose_conditions import loosen_condition
+from backsight.core.memory.plan_words import action_in_words, condition_in_words
+from backsight.core.memory.planned_action import parse_action
 from backsight.core.simulated_market import simulated_bars
 from backsight.memory import Memory, PaperBroker, open_simulation
 from backsight.operation_list import listed_modules, operations_of
@@ -78,3 +85,22 @@ def test_the_tick_of_the_guide_takes_dicts(
     monkeypatch.chdir(tmp_path)
     exec(section.partition("```python\n")[2].partition("```")[0], {})
     assert capsys.readouterr().out == section.partition("```text\n")[2].partition("```")[0]
+
+
+def test_the_plans_of_the_guide_are_read_as_it_says() -> None:
+    guide = (ROOT / "docs/guides/plans.md").read_text()
+    conditions, actions = guide.partition("## Actions")[::2]
+    rows = re.findall(r"^\| `(\{.*?\})` \| (.*) \|$", conditions, re.MULTILINE)
+    assert len(rows) >= 10
+    for written, words in rows:
+        condition, _ = loosen_condition(json.loads(written), field="trigger_condition")
+        assert condition_in_words(parse_condition(condition)) == words
+    for written, words in re.findall(r"^\| `(\{.*?\})` \| (.*) \|$", actions, re.MULTILINE):
+        if words.startswith("refused"):
+            with pytest.raises(Invalid):
+                loosen_action(json.loads(written), field="planned_action")
+        else:
+            action, _ = loosen_action(json.loads(written), field="planned_action")
+            assert action_in_words(parse_action(action)) == words
+    (example,) = re.findall(r"```json\n(.*?)```", guide, re.DOTALL)
+    assert condition_in_words(parse_condition(json.loads(example))) == "XAUUSD not in the Asian session"

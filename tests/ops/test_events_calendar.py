@@ -10,6 +10,7 @@ import pytest
 
 from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError
+from backsight.core.events import MarketEvent, outcome_figures
 from backsight.core.market import Bar
 from backsight.memory import Memory
 from backsight.ops.events_calendar import ImportedEvents
@@ -379,3 +380,55 @@ def test_an_event_time_may_get_its_zone_from_the_call(memory: Memory, tmp_path: 
     imported(memory, tmp_path, CSV + "2026-06-04T08:30:00,cpi,,,x,1,,,\n", timezone="America/New_York")
     (event,) = memory.get_upcoming_events().events
     assert event.scheduled_at == datetime(2026, 6, 4, 12, 30, tzinfo=UTC)
+
+
+def a_print(kind: str, hours: float, **more: Any) -> MarketEvent:
+    made: dict[str, Any] = {
+        "owner_id": "ana",
+        "id": f"{kind} {hours}",
+        "kind": kind,
+        "scheduled_at": T0 + hours * HOUR,
+        "symbols": (),
+        "importance": 0.9,
+        "title": kind,
+        "source": "desk",
+        "source_id": None,
+        "known_at": T0,
+        "recorded_at": T0,
+        "actual": None,
+        "forecast": None,
+        "previous": None,
+    }
+    return MarketEvent(**(made | more))
+
+
+def test_figures_are_those_of_the_last_print_of_a_kind() -> None:
+    events = [
+        a_print("nfp", 1, actual="150K", forecast="140K", previous="130K"),
+        a_print("nfp", 5, actual="227K", forecast="180K", previous="0.21M"),
+        a_print("nfp", 9, forecast="200K"),
+        a_print("cpi", 5, actual="3.2%", title="core", importance=0.5),
+        a_print("cpi", 5, actual="2.9%", title="headline"),
+        a_print("ppi", 5, actual="0.1", title="monthly"),
+        a_print("ppi", 5, actual="2.4", title="yearly"),
+        a_print("fomc", 5, actual="5.25-5.50"),
+        a_print("earnings", 5, actual="1.2", symbols=("AAPL",)),
+    ]
+    six = T0 + 6 * HOUR
+    assert outcome_figures(events, symbol="BTC", at=six) == {
+        "nfp.actual": 227_000.0,
+        "nfp.forecast": 180_000.0,
+        "nfp.previous": 210_000.0,
+        "nfp.surprise": 47_000.0,
+        "nfp.change": 17_000.0,
+        "nfp.hours_since": 1.0,
+        "cpi.actual": 2.9,
+        "cpi.hours_since": 1.0,
+        "ppi.hours_since": 1.0,
+        "fomc.hours_since": 1.0,
+    }
+    assert outcome_figures(events, symbol="AAPL", at=six)["earnings.actual"] == 1.2
+    assert outcome_figures(events[:3], symbol=None, at=T0 + 9 * HOUR) == {
+        "nfp.forecast": 200_000.0,
+        "nfp.hours_since": 0.0,
+    }

@@ -177,7 +177,7 @@ def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: Fake
         "## What usually happens here\n"
         "- all trades: 1 of 2 won\n"
         "- BTC now: LINE"
-        '## Plans that apply\n- skip the trade until 2026-07-04T11:30: "two losses in a row"'
+        '## Plans that apply\n- BTC: skip the trade (until 4 Jul); reason of 4 Jun: "two losses in a row"'
     )
 
 
@@ -190,7 +190,7 @@ def test_the_state_counts_what_was_recorded_by_the_instant_asked(memory: Memory,
     memory.record_equity(account="main", equity=8_500.0, at=at(1.5))
     now = memory.preview_context(deployment=DEPLOYMENT, as_of=at(2))
     then = memory.preview_context(deployment=DEPLOYMENT, as_of=at(2), seen_at=seen_at)
-    assert "drawdown 15% below the equity peak" in now.text
+    assert "drawdown 15%, 75% of the 20% you accept" in now.text
     assert "drawdown" not in then.text
 
 

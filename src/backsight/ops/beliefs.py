@@ -7,6 +7,7 @@ from typing import Annotated
 from backsight.arguments import AsOf, Flag, JsonObject, Key, Name, Number, Reason, SeenAt, Symbol
 from backsight.core.errors import NotFound
 from backsight.core.memory.experience import BeliefRecord, Retirement, belief_record
+from backsight.core.memory.loose_conditions import loosen_condition
 from backsight.core.memory.semantic import About, Belief, Claim, Domain, Standing, Weighting
 from backsight.core.portfolio import Direction, Mode
 from backsight.core.regime import Regime, Session, VolatilityRegime
@@ -81,6 +82,7 @@ def add_belief(
 
     Name at least one dimension or condition: a belief about all trades is refused. Repeating the call changes nothing.
     """
+    read, notes = loosen_condition(conditions, field="conditions")
     with ctx.writing() as transaction:
         view = ctx.view(transaction.connection)
         scope = resolve_scope(view, strategy_name=strategy_name, mode=mode)
@@ -95,7 +97,7 @@ def add_belief(
                 volatility_regime=volatility_regime,
                 session=session,
             ),
-            conditions=conditions,
+            conditions=read,
             about=about,
             claims=claims,
             reference=reference,
@@ -103,7 +105,13 @@ def add_belief(
         )
         replayed = state_belief(transaction, stated, recorded_at=ctx.now)
         record = _read_belief(view, stated)
-    message = " ".join([*scope.notes, f"Every later {scope.mode} trade in its domain tests the belief."])
+    message = " ".join(
+        [
+            *scope.notes,
+            *(f"{note}." for note in notes),
+            f"Every later {scope.mode} trade in its domain tests the belief.",
+        ]
+    )
     return AddedBelief(belief=belief_view(record, now=ctx.now), replayed=replayed, message=message)
 
 

@@ -50,6 +50,7 @@ from backsight.services.deployments import deployment_at, resolve_scope
 from backsight.services.id_prefixes import whole_id
 from backsight.services.mood import manual_account_row, mood_in
 from backsight.services.plan_checks import CheckInputs, PlanCheckResult, check_open_plans
+from backsight.services.plan_evidence import present_evidence
 from backsight.services.plan_values import PlanSubject, fields_of, plan_values
 from backsight.services.plans import CreatedPlan, PlanRequest, count_events, open_plans, store_plan
 from backsight.store import memories as stored_memories
@@ -68,7 +69,7 @@ class MissingFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFigures:
-    """The figures of the agent's state that a plan compares, as they are now, in words."""
+    """The figures of a plan as they are now, in words: of the agent's state, or of the belief that made the plan."""
 
     plan_id: str
     text: str
@@ -94,8 +95,7 @@ class CheckedPlans:
     missing: tuple[MissingFields, ...]
     """A comparison with a field whose value is not known does not hold."""
     figures: tuple[PlanFigures, ...]
-    """For the plans that apply and compare the agent's state, its figures now; reasons have those of the day they were
-    given."""
+    """The present figures of the plans that apply; the figures in a reason are those of the day it was given."""
     each: tuple[DeploymentPlans, ...]
     """The deployments whose plans were checked; empty before the first deployment."""
     dry_run: bool
@@ -157,7 +157,7 @@ def create_trading_plan(
 ) -> CreatedPlan:
     """Create a plan: if a condition holds, then an action, until the plan expires.
 
-    A condition with an unknown field, or with a value of the wrong type, is refused when the plan is created.
+    What has one meaning is read, and named in `notes`; the rest is refused with what to write instead.
     """
     request = PlanRequest(
         trigger_condition=trigger_condition,
@@ -212,13 +212,13 @@ def check_active_plans(
         with ctx.reading() as connection:
             view = ctx.view(connection, as_of, seen_at)
             scope, results = _check_deployments(view, deployment, now, former)
-    else:
-        with ctx.writing() as transaction:
-            view = ctx.view(transaction.connection)
-            scope, results = _check_deployments(view, deployment, now, former)
-            for result in results:
-                result.record(transaction)
-    return _checked_plans(scope, results, as_of=view.as_of, dry_run=dry_run)
+            return _checked_plans(view, scope, results, dry_run=True)
+    with ctx.writing() as transaction:
+        view = ctx.view(transaction.connection)
+        scope, results = _check_deployments(view, deployment, now, former)
+        for result in results:
+            result.record(transaction)
+        return _checked_plans(view, scope, results, dry_run=False)
 
 
 def _check_deployments(
@@ -247,7 +247,7 @@ def _check_deployments(
 
 
 def _checked_plans(
-    scope: AnswerScope, results: Sequence[PlanCheckResult], *, as_of: datetime, dry_run: bool
+    view: View, scope: AnswerScope, results: Sequence[PlanCheckResult], *, dry_run: bool
 ) -> CheckedPlans:
     """The answer over all deployments that were checked."""
     check = join_deployments(result.check for result in results)
@@ -270,20 +270,23 @@ def _checked_plans(
         expired=tuple(dict.fromkeys(event.plan_id for event in check.expired)),
         contradictions=check.contradictions,
         missing=tuple(MissingFields(plan_id=plan_id, fields=names) for plan_id, names in check.missing.items()),
-        figures=_figures(results),
+        figures=_figures(view, scope, results),
         each=each,
         dry_run=dry_run,
         message=" ".join([*scope.notes, message]),
-        as_of=as_of,
+        as_of=view.as_of,
     )
 
 
-def _figures(results: Sequence[PlanCheckResult]) -> tuple[PlanFigures, ...]:
+def _figures(view: View, scope: AnswerScope, results: Sequence[PlanCheckResult]) -> tuple[PlanFigures, ...]:
     """Present figures by plan; of a plan that applies to several deployments, those of the first."""
     texts: dict[str, str] = {}
-    for result in results:
+    for target, result in zip(scope.deployments or (None,), results, strict=True):
         for plan in result.check.applying:
-            texts.setdefault(plan.id, ", ".join(values_in_words(plan.condition, result.values)))
+            if plan.id not in texts:
+                evidence = None if target is None else present_evidence(view, plan, target.mode)
+                figures = [*values_in_words(plan.condition, result.values), evidence]
+                texts[plan.id] = ", ".join(filter(None, figures))
     return tuple(PlanFigures(plan_id=plan_id, text=text) for plan_id, text in texts.items() if text)
 
 

@@ -1,9 +1,7 @@
 """Beliefs: stating one, and reading those that concern a decision."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
 
 from backsight.core.context import ContextVector
 from backsight.core.errors import Conflict, Invalid
@@ -94,7 +92,7 @@ def make_stated_belief(
     *,
     proposition: str,
     domain: Domain,
-    conditions: Mapping[str, Any] | None = None,
+    conditions: object = None,
     about: About = "mean_outcome",
     claims: Claim = "above",
     reference: float | None = None,

@@ -11,6 +11,7 @@ from backsight.core.portfolio import DIRECTIONS, Direction
 from backsight.core.prompts.plans import PlanLine
 from backsight.core.strategies import Deployment
 from backsight.services.plan_checks import values_at_tick
+from backsight.services.plan_evidence import present_evidence
 from backsight.services.plan_values import PlanSubject, fields_of, plan_values
 from backsight.services.plans import open_plans
 from backsight.store.view import View
@@ -47,7 +48,10 @@ def applying_plans(
             contradicted = {pair.second for pair in checked.contradictions}
             symbols = () if context.symbol is None else (context.symbol,)
             for plan in checked.applying:
-                line = lines.get(plan.id) or PlanLine(plan=plan, now=now, values=values)
+                line = lines.get(plan.id)
+                if line is None:
+                    evidence = present_evidence(view, plan, deployment.mode)
+                    line = PlanLine(plan=plan, now=now, values=values, evidence=evidence)
                 lines[plan.id] = replace(
                     line,
                     symbols=tuple(dict.fromkeys((*line.symbols, *symbols))),

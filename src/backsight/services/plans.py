@@ -71,9 +71,7 @@ def store_plan(transaction: Transaction, ctx: Context, request: PlanRequest) -> 
     deployment = None if name is None else deployment_named(connection, ctx.owner, name)
     condition, notes = loosen_condition(request.trigger_condition, field="trigger_condition")
     action, notes_on_action = loosen_action(request.planned_action, field="planned_action")
-    ends, notes_on_end = request.expires_when, tuple[str, ...]()
-    if ends is not None:
-        ends, notes_on_end = loosen_condition(ends, field="expires_when")
+    ends, notes_on_end = loosen_condition(request.expires_when, field="expires_when")
     notes += notes_on_action + notes_on_end
     draft = PlanDraft(
         condition=condition,

@@ -39,6 +39,7 @@ LOSSES = compared("consecutive_losses", ">=", 3.0)
     [
         ({"drawdown_pct": {">": 0.15}}, DEEP),
         ({"drawdown_pct": {"$gt": "15%"}}, DEEP),
+        ({"any_signal": True, "drawdown_pct": {">": 0.15}}, DEEP),
         ({"drawdown_pct": {"op": ">", "value": 0.15}}, DEEP),
         ({"field": "drawdown_pct", "operator": "gt", "threshold": 0.15}, DEEP),
         ({"drawdown pct": "> 15%"}, DEEP),

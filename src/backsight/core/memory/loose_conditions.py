@@ -12,6 +12,8 @@ What has one meaning is carried out. The rules, by what is written:
 - *A kind of event as field* (`NFP > 200K`): its published figure. *Words for it*: beats and misses compare with the
   forecast, raises and cuts with the value before. An event without a figure (`{"event": "CPI"}`) is the next one.
 
+- *`any_signal`* beside other conditions: nothing, since a plan applies to every signal.
+
 What has two meanings, or none, is left as it is, and the grammar refuses it.
 """
 
@@ -67,7 +69,7 @@ LABEL_WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "trending": ("trending_up", "trending_down"), "trend": ("trending_up", "trending_down"),
         **dict.fromkeys(("trend_up", "uptrend", "up_trend", "bull", "bullish"), ("trending_up",)),
         **dict.fromkeys(("trend_down", "downtrend", "down_trend", "bear", "bearish"), ("trending_down",)),
-        **dict.fromkeys(("range", "rangebound", "range_bound", "sideways", "chop", "choppy"), ("ranging",)),
+        **dict.fromkeys(("range", "rangebound", "range_bound"), ("ranging",)),
     },
     "session": {
         **dict.fromkeys(("asian", "tokyo"), ("asia",)),
@@ -111,7 +113,7 @@ def loosen_condition(value: object, *, field: str) -> tuple[object, tuple[str, .
     >>> loosen_condition({"regime": "ranging"}, field="trigger_condition")
     ({'regime': 'ranging'}, ())
     """
-    reader = _Reader(field)
+    reader = _ConditionReader(field)
     condition = reader.condition(value, place=field, depth=1)
     if not reader.notes:
         return value, ()
@@ -154,7 +156,7 @@ def quoted(value: object) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-class _Reader:
+class _ConditionReader:
     """Rewrites one condition and collects the notes."""
 
     def __init__(self, field: str) -> None:
@@ -237,6 +239,10 @@ class _Reader:
     def _shorthand(self, value: Mapping[str, Any], *, place: str) -> object:
         """Equalities, and what else people write as a value; in the order of the fields' names, as in the grammar."""
         entries, parts = dict(value), list[object]()
+        for name in [name for name in value if words_of(name) == "any_signal" and value[name] is True]:
+            if len(entries) > 1:
+                del entries[name]
+                self.notes.append(f"{self.field}: {quoted({name: True})} is left out: a plan applies to every signal")
         kind_key = next((name for name in entries if words_of(name) in ("event", "event.kind", "event_kind")), None)
         kind = None if kind_key is None else event_kind(entries[kind_key])
         figures = {name: words_of(name).removeprefix("event.") for name in entries if name not in FIELDS}

@@ -37,6 +37,8 @@ class PlanLine:
     """The instruments for which its condition holds."""
     values: Mapping[str, object] = field(default_factory=dict)
     """The values that its condition compares, as of now."""
+    evidence: str | None = None
+    """What trades earn there, as of now, if a belief made the plan; it stands in place of the stored reason."""
     contradicted: bool = False
     """True if a plan of higher priority asks for the opposite."""
 
@@ -64,9 +66,11 @@ class PlanLine:
         return ", ".join(names) + (f" and {more} more" if more else "")
 
     def _reason(self, tokens: int) -> str:
-        """The reason as of the day it was given; the plan of a mood is explained by its present figure."""
+        """Why: what memory knows now or, of a person's or an agent's plan, the reason as of the day it was given."""
         if not tokens or is_from_mood(self.plan):
             return ""
+        if self.evidence is not None:
+            return f"; {shorten(self.evidence, tokens=tokens)}"
         return (
             f"; reason of {day_in_words(self.plan.known_at, now=self.now)}: {quote(self.plan.reasoning, tokens=tokens)}"
         )
