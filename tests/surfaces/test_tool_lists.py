@@ -22,7 +22,8 @@ from backsight.testing import T0, FakeClock
 
 TRADER = """
     remember_trade remember_inaction recall_memories get_trade position_size get_agent_state get_behavioral_analysis
-    list_trades create_trading_plan check_active_plans record_decision active_lessons search_memory read_memory append_note
+    list_trades create_trading_plan check_active_plans record_decision active_lessons search_memory read_memory
+    append_note
 """
 COACH = """
     get_my_deployments get_strategy_performance get_upcoming_events remember forget list_trades get_trade_reflection

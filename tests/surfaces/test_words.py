@@ -149,7 +149,7 @@ def test_a_recall_gives_back_the_words_of_what_it_lists(memory: Memory, clock: F
                 assert values["market"] == written[row["id"]]["market_context"]
             else:
                 assert values["reason"] == row["why not"]
-                assert f"{row['times']} times in a row for this reason" in read["message"]
+                assert f"{row['count']} times in a row for this reason" in read["message"]
 
     over_mcp(memory, talk)
 

@@ -41,7 +41,7 @@ class QuotedText:
     def cell(self, most: int) -> "BriefCell":
         r"""A cell with so many tokens of the text, in quotes; in JSON, the text is a string already.
 
-        >>> QuotedText('stop "moved"\nto 5', 20).cell(20).text, QuotedText("too late, and in doubt about it", 20).cell(5).value
+        >>> QuotedText('stop "moved"\nto 5', 20).cell(20).text, QuotedText("too late, and in doubt", 20).cell(4).value
         ('"stop \\"moved\\" to 5"', 'too late…')
         """
         text = clause(self.text, self.tokens if self.is_whole else min(most, self.tokens))
@@ -130,7 +130,7 @@ class Table:
 
     def costs(self) -> Iterator[int]:
         shared, table = self._slim()
-        keys = {"all": {column.key: cell.value for column, cell in shared.items()}}
+        keys: dict[str, Any] = {"all": {column.key: cell.value for column, cell in shared.items()}}
         keys |= {"columns": [column.key for column in table.columns], "rows": []}
         above = _tokens("\n".join(table._heading(shared)), {self.name: keys})
         for row in table.rows:
