@@ -15,6 +15,7 @@ OFFERED: Mapping[Audience, tuple[str, ...] | None] = {
         "remember_trade",
         "remember_inaction",
         "recall_memories",
+        "get_trade",
         "position_size",
         "get_agent_state",
         "get_behavioral_analysis",

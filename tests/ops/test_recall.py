@@ -67,7 +67,8 @@ def test_winners_in_like_contexts_come_first(memory: Memory) -> None:
         ({"mode": "paper"}, set()),
         ({"mode": "all"}, {1, 2, 3}),
         ({"memory_types": ["semantic"]}, set()),
-        ({"direction": "short"}, {1, 2, 3}),
+        ({"direction": "long"}, {1, 2, 3}),
+        ({"direction": "short"}, set()),
     ],
 )
 def test_each_filter_selects_its_episodes(memory: Memory, query: dict[str, Any], expected: set[int]) -> None:

@@ -1053,6 +1053,17 @@ def test_a_recall_that_the_record_lacks_is_a_difference(desk: Desk) -> None:
         desk.tick(0, recalls=[recall])
 
 
+def test_a_tick_with_the_hash_of_an_unknown_recall_is_recorded_with_a_note(desk: Desk) -> None:
+    recall = desk.memory.recall_memories(symbol="BTC", as_of=at(-1))
+    unknown = "r" + 18 * "0"
+    closed = desk.tick(0, recalls=[unknown, recall.recall_hash])
+    assert closed.notes[0].startswith(f"Recorded without the recall {unknown}, whose memories are not known")
+    (recorded,) = desk.memory.list_recalls(decision_id=closed.decision.id).recalls
+    assert recorded.recall == recall.recall
+    for recalls in ([recall.recall], [recall.recall_hash, unknown], [unknown]):
+        assert desk.tick(0, recalls=recalls).replayed  # what another process knew is no other content
+
+
 @pytest.mark.parametrize(
     ("hours", "more", "message"),
     [

@@ -44,7 +44,7 @@ def test_an_episode_is_named_by_its_trade_too(memory: Memory) -> None:
 
 def test_too_short_or_unknown_beginnings_are_not_found(memory: Memory) -> None:
     trade = memory.remember_trade(**a_trade_call()).trade
-    for key in (trade.id[:7], trade.id[:8].upper() + "x", "00000000"):
+    for key in (trade.id[:5], trade.id[:8].upper() + "x", "00000000"):
         with pytest.raises(NotFound, match="trade_id: no trade"):
             memory.get_trade(trade_id=key)
 

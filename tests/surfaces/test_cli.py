@@ -45,11 +45,11 @@ def test_a_trade_goes_in_and_comes_out(store: str) -> None:
     assert remembered.returncode == 0, remembered.stderr
     trade_id = json.loads(remembered.stdout)["trade"]["id"]
     listed = run_process("trades", "list", url=store)
-    assert trade_id[:8] in listed.stdout
+    assert trade_id[:6] in listed.stdout
     assert "+3.00R" in listed.stdout
     assert "VolBreakout" in run("trades", "get", trade_id, url=store).stdout
     recalled = run("recall", "memories", "XAUUSD", "--context-regime", "trending_up", url=store)
-    row = next(line for line in recalled.stdout.splitlines() if trade_id[:8] in line)
+    row = next(line for line in recalled.stdout.splitlines() if trade_id[:6] in line)
     assert "best" in row
     assert "+3.00R" in row
     assert "trending_up" in row

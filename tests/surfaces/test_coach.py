@@ -140,7 +140,7 @@ def test_five_sessions_of_a_coach(memory: Memory, clock: FakeClock) -> None:
         profile = await coach.profile()
         assert "two losses" in profile
         await coach.call("remember", fact="I stop after three losses in a row", topic="limits", confidence="asserted")
-        *_, wrong = re.findall(r"\b[0-9a-f]{8}\b", profile)  # of the facts in their order, the last one
+        *_, wrong = re.findall(r"\b[0-9a-f]{6}\b", profile)  # of the facts in their order, the last one
         _, forgotten = await coach.call("forget", fact_id=wrong, reason="user_corrected")
         assert forgotten["fact"]["fact"] == "Wants to stop after two losses in a row"
         assert "two losses" not in await coach.profile()  # at once, in the same session

@@ -16,7 +16,7 @@ from backsight.answers.brief import (
     Column,
     FileText,
     Part,
-    Quote,
+    QuotedText,
     Reference,
     Sentence,
     Table,
@@ -338,7 +338,7 @@ def _cell(template: CellTemplate, item: Any) -> BriefCell:
     if isinstance(template, Quoted):
         is_whole = bool(template.whole) and bool(value_at(item, template.whole))
         tokens = max(CELL_TOKENS, template.tokens) if is_whole else template.tokens
-        return Quote(fill(template.text, item), tokens, is_whole).cell(tokens)
+        return QuotedText(fill(template.text, item), tokens, is_whole).cell(tokens)
     text = shorten(fill(template, item), most=CELL_WIDTH, tokens=CELL_TOKENS)
     field = _ONE_FIELD.fullmatch(template) if isinstance(template, str) else None
     value = value_at(item, field[1]) if field and field[1] else None

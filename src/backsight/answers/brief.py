@@ -20,7 +20,7 @@ SAME_IN = 3
 CUT_NOTE_TOKENS = 60
 NEXT_CURSOR = "next_cursor"
 REMEDY = 'pass detail="full" for all, or a smaller limit and then its cursor'
-QUOTE_TOKENS = (24, 16, 13, 10, 8, 6, 4)
+QUOTE_TOKENS = (24, 16, 12, 10, 8, 6, 5, 4)
 """To how many tokens the quotes of a table are cut, step by step, before a row of the answer is."""
 SEPARATOR_TOKENS = 1
 """Tokens that set a row or a line apart from the next one."""
@@ -29,7 +29,7 @@ Value = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
+class QuotedText:
     """A text that somebody wrote, as data in a cell."""
 
     text: str
@@ -41,7 +41,7 @@ class Quote:
     def cell(self, most: int) -> "BriefCell":
         r"""A cell with so many tokens of the text, in quotes; in JSON, the text is a string already.
 
-        >>> Quote('stop "moved"\nto 5', 20).cell(20).text, Quote("too late, and in doubt about it", 20).cell(5).value
+        >>> QuotedText('stop "moved"\nto 5', 20).cell(20).text, QuotedText("too late, and in doubt", 20).cell(4).value
         ('"stop \\"moved\\" to 5"', 'too late…')
         """
         text = clause(self.text, self.tokens if self.is_whole else min(most, self.tokens))
@@ -54,7 +54,7 @@ class BriefCell:
 
     text: str
     value: Value
-    quote: Quote | None = field(default=None, compare=False)
+    quote: QuotedText | None = field(default=None, compare=False)
     """What the cell quotes, if somebody wrote its text."""
 
 
@@ -113,7 +113,9 @@ class Table:
     def _heading(self, shared: Mapping[Column, BriefCell]) -> Iterator[str]:
         """The lines above the rows."""
         if shared:
-            yield "all rows: " + ", ".join(f"{column.heading} {cell.text}" for column, cell in shared.items())
+            yield "all rows: " + ", ".join(
+                f"{column.heading} {_without_bar(cell.text)}" for column, cell in shared.items()
+            )
         yield " | ".join(column.heading for column in self.columns)
 
     def add_to(self, content: dict[str, Any]) -> None:
@@ -128,7 +130,7 @@ class Table:
 
     def costs(self) -> Iterator[int]:
         shared, table = self._slim()
-        keys = {"all": {column.key: cell.value for column, cell in shared.items()}}
+        keys: dict[str, Any] = {"all": {column.key: cell.value for column, cell in shared.items()}}
         keys |= {"columns": [column.key for column in table.columns], "rows": []}
         above = _tokens("\n".join(table._heading(shared)), {self.name: keys})
         for row in table.rows:
@@ -347,7 +349,12 @@ def _by_key(cells: Mapping[str, BriefCell]) -> dict[str, Value]:
 
 
 def _row_text(row: tuple[BriefCell, ...]) -> str:
-    return " | ".join(cell.text.replace("|", "\\|") for cell in row)
+    return " | ".join(_without_bar(cell.text) for cell in row)
+
+
+def _without_bar(text: str) -> str:
+    """The text with its bars escaped: a bar stands between two cells."""
+    return text.replace("|", "\\|")
 
 
 def _tokens(text: str, value: object) -> int:

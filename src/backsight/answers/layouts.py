@@ -364,7 +364,7 @@ class MemoryWords(NamedTuple):
         """The words within a number of tokens: short texts whole, and the rest shared by the long ones.
 
         >>> MemoryWords("a b c d e f g h", "stop", "i j").within(8)
-        MemoryWords(setup='a b c…', exit='stop', reflection='i j')
+        MemoryWords(setup='a b c d…', exit='stop', reflection='i j')
         """
         texts = list(self)
         for number, index in enumerate(sorted(range(len(texts)), key=lambda index: estimate(flat(texts[index])))):
@@ -1257,6 +1257,15 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
     "ActiveLessons": (
         Line("{message}"),
         Body("text"),
+        Line("What you wrote about your last trades:", when="reflections"),
+        Rows(
+            "reflections",
+            {
+                **columns("closed: {closed_at:%Y-%m-%d} | symbol | side: {direction} | >outcome | id: {id:id}"),
+                "reflection": Quoted("{reflection}", WORDS_TOKENS),
+                "setup": Quoted(lambda trade: _setup(trade.entry.reason, trade.market_context), CLAUSE_TOKENS),
+            },
+        ),
     ),
     "LessonList": (
         Line(

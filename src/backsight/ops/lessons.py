@@ -68,9 +68,13 @@ from backsight.services.reviews import read_period
 from backsight.services.withheld_memory import READ_ANYWAY, WITHHELD, withholds_from_queries
 from backsight.store import notes as stored
 from backsight.store import strategies as stored_strategies
+from backsight.store import trades as stored_trades
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
 from backsight.store.view import EVERYTHING, View
+
+REFLECTED, MOST_REFLECTIONS = 50, 5
+"""Of how many last trades the reflections are read, and how many are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ class ActiveLessons:
     """The hash that trades carry: of the whole note, whichever slots are suppressed; of the text where unproven lessons
     stand beside it."""
     suppressed: tuple[Slot, ...]
+    reflections: tuple[Trade, ...]
+    """The last trades that the agent wrote a reflection on, newest first."""
     message: str
     as_of: datetime
 
@@ -250,6 +256,7 @@ def active_lessons(
         is_withheld = as_of is None and withholds_from_queries(view, target)
         note = None if is_withheld else stored.active_note(view, target.id)
         text = None if is_withheld else _visible_text(view, note, target)
+        reflections = () if is_withheld else _reflections(view, target)
         if is_withheld:
             message = f"{WITHHELD} {READ_ANYWAY}"
         else:
@@ -260,9 +267,16 @@ def active_lessons(
         text=text,
         hash=shown_lessons_hash(text or "", note_hash=None if note is None else note.content_hash),
         suppressed=target.memory.suppressed,
+        reflections=reflections,
         message=" ".join([*default, message]),
         as_of=view.as_of,
     )
+
+
+def _reflections(view: View, deployment: Deployment) -> tuple[Trade, ...]:
+    """The last trades of a deployment that have a reflection."""
+    last = stored_trades.trades(view, limit=REFLECTED, deployment_id=deployment.id, status="closed")
+    return tuple(trade for trade in last if trade.reflection)[:MOST_REFLECTIONS]
 
 
 @query(audience=("trader",))

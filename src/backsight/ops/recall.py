@@ -493,7 +493,8 @@ def _message(scope: AnswerScope, answer: RecallAnswer, session: RecallSession, o
     elif scope.deployment is None and not any(others.values()):
         sentences.append(f"Nothing is remembered about {recall_query.symbol}{where}.")
     elif "episodic" in recall_query.memory_types:
-        sentences.append(f"No episodes of {recall_query.symbol}{where} match.")
+        side = "" if recall_query.direction is None else f"{recall_query.direction} "
+        sentences.append(f"No {side}episodes of {recall_query.symbol}{where} match.")
     listed = [count_of(number, noun) for noun, number in others.items() if number]
     if listed:
         sentences.append(f"Also {', '.join(listed)}.")

@@ -16,9 +16,9 @@ from backsight.core.instants import EPOCH, Horizon
 
 P = TypeVar("P")
 Value = datetime | int | float | str
-DIGEST_BYTES = 3
+DIGEST_BYTES = 2
 """Bytes of the digest of a query: enough to notice a cursor that belongs to another one."""
-ID_BYTES = 6
+ID_BYTES = 4
 """Bytes of the last id of a page, which only decides between rows with the same position."""
 AFTER_ALL = "~"
 """Sorts after every character of an id."""
@@ -138,7 +138,7 @@ class _Unpacking:
                 yield struct.unpack(">d", self._bytes(8))[0]
             elif kind == ID:
                 beginning = self._bytes(ID_BYTES).hex()
-                yield f"{beginning[:8]}-{beginning[8:]}{after_an_id}"
+                yield beginning + after_an_id
             elif kind == TEXT:
                 yield self._bytes(self.whole()).decode()
             else:

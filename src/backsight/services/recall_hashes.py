@@ -31,7 +31,7 @@ def hash_of_recall(handle: str, nearest_and_warnings: Iterable[str]) -> str:
     The ids are those of the nearest episodes and of the warnings: they are the same on every page of an answer.
 
     >>> hash_of_recall("eNqrVkrLz1eyUkpKLFKqBQAhuAR_", ["e1", "e2"])
-    'r404060690930195105'
+    'r106012708247287663'
     """
     number = int(digest([handle, *nearest_and_warnings])[:16], 16)
     return f"r{number % 10**18:018}"
