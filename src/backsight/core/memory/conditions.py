@@ -558,7 +558,7 @@ def _holds(
         missing[name] = None
         return None
     if name == "symbol":
-        value, level = spelling_of(str(value)), _spellings_of(level)
+        return _compare(op, spelling_of(str(value)), _spellings_of(level))
     if op not in ("crosses_above", "crosses_below"):
         return _compare(op, value, level)
     before = _typed_value(former, name)
