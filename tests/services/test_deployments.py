@@ -58,7 +58,8 @@ def test_a_recall_without_a_deployment_is_that_of_the_only_one(memory: Memory, c
     deployment = in_drawdown(memory, clock)
     calls: list[dict[str, Any]] = [{}, {"strategy_name": "S"}, {"deployment": deployment}]
     default, of_strategy, named = (memory.recall_memories(symbol="XAUUSD", **query) for query in calls)
-    assert replace(default, message=named.message, next_cursor=named.next_cursor) == named
+    own: dict[str, Any] = {"message": named.message, "next_cursor": named.next_cursor, "recall": named.recall}
+    assert replace(default, **own) == named
     assert (of_strategy.mood, of_strategy.plans, of_strategy.beliefs) == (named.mood, named.plans, named.beliefs)
     assert (len(named.plans), len(named.beliefs), named.mode) == (1, 1, "sim")
     assert named.mood is not None

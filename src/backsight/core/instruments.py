@@ -1,7 +1,6 @@
 """Instruments: what one unit of a symbol is worth, in which steps it trades, and when a position in it is flat."""
 
 import math
-import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -220,7 +219,6 @@ def symbol_rules(
 Market = tuple[str, Hashable]
 """What spellings of one market have in common; it is compared, and never shown."""
 _SEPARATORS = str.maketrans("", "", "/-_:.")
-_SETTLED = re.compile(r"([^/:\s]+)/([^/:\s]+):([^/:\s-]+)")
 
 
 @lru_cache(maxsize=4_096)
@@ -235,9 +233,10 @@ def spelling_of(symbol: str) -> tuple[str, InstrumentKind | None]:
     (('eurusd', None), ('btcusdt', 'perpetual'), ('btcusd', 'perpetual'))
     """
     text = "".join(symbol.casefold().split())
-    settled = _SETTLED.fullmatch(text)
-    if settled is not None and settled[3] in settled.groups()[:2]:
-        return f"{settled[1]}{settled[2]}".translate(_SEPARATORS), "perpetual"
+    pair, colon, settlement = text.partition(":")
+    sides = pair.split("/")
+    if colon and len(sides) == 2 and all(sides) and settlement in sides:
+        return pair.translate(_SEPARATORS), "perpetual"
     return text.translate(_SEPARATORS) or text, None
 
 

@@ -364,7 +364,7 @@ def the_deployment(view: View, key: str | None) -> Deployment:
     if only is None and deployments:
         message = f"there are several deployments; name one of {listed_names(deployments)}"
         raise Invalid(message, field="deployment")
-    return _found(only)
+    return _existing(only)
 
 
 def chosen_deployment(
@@ -379,7 +379,7 @@ def chosen_deployment(
         return deployment_at(view, key), ()
     scope = resolve_scope(view)
     in_order = deployments_to_read(view, scope.deployments)
-    first = _found(in_order[0] if in_order else None)
+    first = _existing(in_order[0] if in_order else None)
     if shows is not None and len(in_order) > 1:
         first = next(filter(shows, in_order), first)
     return first, scope.deployment_notes if first == scope.deployment else (first_note(first, in_order),)
@@ -394,7 +394,7 @@ def deployments_to_read(view: View, deployments: Sequence[Deployment]) -> list[D
     return first_to_read(deployments, used)
 
 
-def _found(deployment: Deployment | None) -> Deployment:
+def _existing(deployment: Deployment | None) -> Deployment:
     if deployment is None:
         raise NotFound("there is no deployment yet; deploy a strategy, or remember a trade", field="deployment")
     return deployment

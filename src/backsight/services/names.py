@@ -70,7 +70,9 @@ def only_match(name: str, names: Iterable[str]) -> str:
 
 def stored_spelling(view: View, known: Underlyings, symbol: str) -> str:
     """The spelling of a symbol's market in which something is stored, if there is only one; else the symbol."""
-    spellings = known.spellings(symbol)[1:]
-    if len(spellings) != 1 or symbol in known.traded or stored_bars.intervals(view.connection, view.owner, symbol):
+    if symbol in known.traded:
         return symbol
-    return spellings[0]
+    others = known.spellings(symbol)[1:]
+    if len(others) != 1 or stored_bars.intervals(view.connection, view.owner, symbol):
+        return symbol
+    return others[0]

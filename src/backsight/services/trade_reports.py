@@ -216,7 +216,7 @@ def ledger_trade_of_strategy(
     """
     connection = transaction.connection
     deployments = deployments_at(ctx.view(connection), strategy_name=strategy_name)
-    found: dict[str, Trade] = {}
+    matches: dict[str, Trade] = {}
     for each in deployments:
         if each.is_manual or mode not in (None, each.mode):
             continue
@@ -224,11 +224,11 @@ def ledger_trade_of_strategy(
         free = [trade for trade in recent if trade.request_digest in ("", ctx.request_digest)]
         match = matching_trade(report, free, closed_by=ctx.now)
         if match is not None:
-            found[each.name] = match
-    if len(found) > 1:
-        names = " and ".join(map(repr, found))
+            matches[each.name] = match
+    if len(matches) > 1:
+        names = " and ".join(map(repr, matches))
         raise Conflict(f"the ledgers of {names} have a trade that fits; name one of them", field="deployment")
-    return next(iter(found.values()), None)
+    return next(iter(matches.values()), None)
 
 
 def revise_trade(transaction: Transaction, trade: Trade) -> LearningReport | None:

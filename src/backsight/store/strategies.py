@@ -9,6 +9,7 @@ from backsight.core.portfolio import Account
 from backsight.core.strategies import Deployment, Strategy
 from backsight.store.mapping import Noun, noun
 from backsight.store.reading import OWNED, fetch, fetch_one, matching, owned, parameters, row_cache, within
+from backsight.store.unchanged import unchanged
 from backsight.store.view import EVERYTHING, View
 
 ACCOUNTS = noun(Account, "accounts")
@@ -72,10 +73,13 @@ def strategies(view: View) -> list[Strategy]:
 
 def strategy_names(connection: Connection, owner: str) -> set[str]:
     """The names of all strategies that were saved or that have a deployment."""
-    names: set[str] = set()
-    for column in (STRATEGIES.table.c.name, DEPLOYMENTS.table.c.strategy_name):
-        names.update(connection.execute(select(column).distinct().where(column.table.c.owner_id == owner)).scalars())
-    return names
+
+    def read() -> set[str]:
+        columns = (STRATEGIES.table.c.name, DEPLOYMENTS.table.c.strategy_name)
+        statements = (select(column).distinct().where(column.table.c.owner_id == owner) for column in columns)
+        return {name for statement in statements for name in connection.execute(statement).scalars()}
+
+    return unchanged(connection, owner, "strategy names", (STRATEGIES, DEPLOYMENTS), read)
 
 
 def is_saved(view: View, name: str) -> bool:

@@ -589,7 +589,7 @@ def _holds(
         missing[name] = None
         return None
     if name == "symbol":
-        value, level = spelling_of(str(value)), _spellings_of(level)
+        return _compare(op, spelling_of(str(value)), _spellings_of(level))
     if op not in OF_TWO_TICKS:
         return _compare(op, value, level)
     before = _typed_value(former, name)
