@@ -25,6 +25,9 @@ from backsight.arguments import (
     Share,
     Symbol,
     Whole,
+    as_object,
+    as_objects,
+    as_optional_object,
     check_symbols,
 )
 from backsight.core.context import ContextVector
@@ -59,6 +62,7 @@ from backsight.core.memory.affective import with_agent_state
 from backsight.core.memory.plan_check import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order, entry_direction
 from backsight.core.portfolio import Account, Portfolio
+from backsight.core.prompts.account import Cap
 from backsight.core.recall.record import RecallQuery
 from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
 from backsight.core.strategies import Deployment
@@ -101,12 +105,12 @@ from backsight.store.tick_claims import forget_intent
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
-Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
-Proposals = Annotated[list[ProposalArgument], Field(max_length=100)]
+Segments = Annotated[Sequence[SegmentArgument], Field(max_length=100)]
+Proposals = Annotated[Sequence[ProposalArgument], Field(max_length=100)]
 Symbols = Annotated[list[Symbol], Field(max_length=100)]
 RECENT_TRADES = 10
 """Closed trades that say which symbols a deployment usually trades."""
-Caps = Annotated[list[CapArgument], Field(max_length=20)]
+Caps = Annotated[Sequence[CapArgument], Field(max_length=20)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,15 +224,20 @@ def open_tick(
     Nothing is written. Pass the segments that the agent was really shown to close_tick, with `recalls`.
     """
     check_instant(ctx, at, field="at")
-    check_names(market)
-    check_symbols(bars)
-    unstored = sorted_bars(bars, until=at)
+    snapshot, sections, given_bars = (
+        as_object(before, BrokerSnapshot),
+        as_objects(market, Segment),
+        as_objects(bars, Bar),
+    )
+    check_names(sections)
+    check_symbols(given_bars)
+    unstored = sorted_bars(given_bars, until=at)
     with ctx.reading() as connection:
         view = ctx.view(connection, at - JUST_BEFORE, seen_at)
         target = deployment_named(connection, ctx.owner, deployment)
         refuse_stopped(view, target)
         account = account_of(connection, target)
-        _check_snapshot(ctx, account, before, field="before")
+        _check_snapshot(ctx, account, snapshot, field="before")
         decision = stored.last_decision(view, target)
         last = None if decision is None else as_last(decision)
         at_tick, mood = ctx.view(connection, at, seen_at), mood_in(view, target)
@@ -243,13 +252,13 @@ def open_tick(
             at=at,
             view=view,
             arm=_arm_of_day(target, at),
-            portfolio=before.portfolio,
+            portfolio=snapshot.portfolio,
             last=decision,
             mood=mood,
-            day_start_equity=before.portfolio.equity if day_start is None else day_start,
+            day_start_equity=snapshot.portfolio.equity if day_start is None else day_start,
             contexts=contexts,
-            market=market,
-            caps=caps,
+            market=sections,
+            caps=as_objects(caps, Cap),
             tools=tools,
             budget=budget,
         )
@@ -288,7 +297,8 @@ def preview_context(
     seen_at: SeenAt = None,
 ) -> ContextPreview:
     """Preview the prompt of an agent, now or then: every segment with its tokens, with memory and without."""
-    check_names(market)
+    sections = as_objects(market, Segment)
+    check_names(sections)
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         at = view.as_of
@@ -312,8 +322,8 @@ def preview_context(
             mood=mood,
             day_start_equity=day_start_equity(last, at),
             contexts=contexts,
-            market=market,
-            caps=caps,
+            market=sections,
+            caps=as_objects(caps, Cap),
             tools=tools,
             budget=budget,
         )
@@ -393,10 +403,13 @@ def close_tick(
     one. If a reflection is due, lessons are written afterwards; the tick stays closed even if that fails.
     """
     check_instant(ctx, at, field="at")
-    proposed = _with_verdicts(proposal, proposals, verdict)
-    check_symbols(bars)
-    closed_bars = sorted_bars(bars, until=at)
-    segments = None if shown is None else tuple(shown)
+    before, after = as_object(before, BrokerSnapshot), as_optional_object(after, BrokerSnapshot)
+    proposal, verdict = as_optional_object(proposal, Order), as_optional_object(verdict, Verdict)
+    given_bars = as_objects(bars, Bar)
+    proposed = _with_verdicts(proposal, as_objects(proposals, ProposedOrder), verdict)
+    check_symbols(given_bars)
+    closed_bars = sorted_bars(given_bars, until=at)
+    segments = None if shown is None else tuple(as_objects(shown, Segment))
     entries = any(entry_direction(each.order, before) is not None for each in proposed)
     if not (are_kept(ctx, recalls) and (not entries or ctx.database.images.has(ctx.owner))):
         with ctx.reading() as connection:  # other commands need not wait for what takes long the first time
