@@ -4,10 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import timedelta
 
-from backsight.core.decision import AgentDecision, AgentInput
-from backsight.core.market import Bar
-from backsight.core.orders import Order
-from backsight.core.portfolio import Position
+from backsight import AgentDecision, AgentInput, Bar, Order, Position
 
 HOUR = timedelta(hours=1)
 BARS_AN_HOUR = 12

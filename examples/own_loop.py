@@ -6,11 +6,7 @@ The program trades a simulated day by the hour and prints the last text that the
 import random
 from datetime import UTC, datetime, timedelta
 
-from backsight.core.decision import Verdict
-from backsight.core.orders import Executed, Order
-from backsight.core.simulated_market import simulated_bars
-from backsight.memory import PaperBroker, open_simulation
-from backsight.runtime.clock import SimulatedClock
+from backsight import Executed, Order, PaperBroker, SimulatedClock, Verdict, open_simulation, simulated_bars
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 

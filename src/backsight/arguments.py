@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from functools import cached_property
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -102,6 +102,33 @@ def _instant(value: Any, info: ValidationInfo) -> Any:
 
 def _as_flag(value: Any) -> Any:
     return bool(value) if type(value).__name__ in ("bool", "bool_") else value
+
+
+Fields = Mapping[str, Any]
+"""An object by the names of its fields, as in JSON: an argument that is an object may be given as a dict."""
+T = TypeVar("T")
+
+
+def as_object(value: object, kind: type[T]) -> T:
+    """A checked argument as its class, for the type checker: to it, a caller may have given the fields."""
+    if not isinstance(value, kind):
+        raise AssertionError(f"{kind.__name__} was not made from its fields")
+    return value
+
+
+def as_optional_object(value: object, kind: type[T]) -> T | None:
+    """The same for an argument that may be left out."""
+    return None if value is None else as_object(value, kind)
+
+
+def as_objects(values: Iterable[object], kind: type[T]) -> list[T]:
+    """The same for a list."""
+    return [as_object(value, kind) for value in values]
+
+
+def as_context(context: ContextVector | Fields | None) -> ContextVector | None:
+    """A checked context, if there is one."""
+    return as_optional_object(context, ContextVector)
 
 
 class FileMark:
@@ -294,10 +321,10 @@ _CONTEXT_MEANINGS = {
     "consecutive_losses": "Losses in a row.",
     "confidence": "Confidence of your mood.",
 }
-ContextArgument = Annotated[ContextVector, Border(ContextVector, _CONTEXT_BOUNDS, meanings=_CONTEXT_MEANINGS)]
+ContextArgument = Annotated[ContextVector | Fields, Border(ContextVector, _CONTEXT_BOUNDS, meanings=_CONTEXT_MEANINGS)]
 
 PlanContextArgument = Annotated[
-    ContextVector,
+    ContextVector | Fields,
     Border(
         PlanContext,
         {**_CONTEXT_BOUNDS, "strategy": Name},

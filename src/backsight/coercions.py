@@ -7,7 +7,7 @@ the validation, which refuses it. Each reading is a note on the answer.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -43,6 +43,7 @@ from backsight.core.regime import (
     VolatilityRegime,
 )
 from backsight.core.trades.listing import ORDER_WORDS, RESULT_WORDS, TradeOrder, TradeResult
+from backsight.json_schemas import LARGEST_WHOLE
 
 WORDS: Mapping[Any, Mapping[str, str]] = {
     Direction: DIRECTION_WORDS,
@@ -59,6 +60,37 @@ WORDS: Mapping[Any, Mapping[str, str]] = {
     Period: PERIOD_WORDS,
 }
 """Common words for the labels of a closed choice, beside its upper and lower case, blanks, `-` and `_`."""
+
+RULES: tuple[tuple[str, str, str], ...] = (
+    ("a closed choice", "any case; blanks, `-` and `_`; the words below", "a word that may mean two choices"),
+    (
+        "a number",
+        "text; `5,175.50` and `1,234,567`; `Decimal`, `Fraction`, NumPy",
+        "`1,234`, `$5`, NaN, infinity, true",
+    ),
+    ("a share", "also `80%`", "80"),
+    ("a whole number", "also `5.0`", "`5.5`"),
+    ("true or false", "`yes`, `no`, 1, 0, as text too", "other text"),
+    (
+        "an instant",
+        "a date: its midnight in UTC; ` UTC` after a time; a Timestamp of pandas",
+        "a time without a zone; a number",
+    ),
+    (
+        "a name or key",
+        "blanks around it; a whole number; a UUID; a path of a file as `Path`",
+        "text that is too long, or has control characters",
+    ),
+    ("a list", "JSON as text; a single value; an array; choices with commas between", "other text with commas"),
+    ("an object", "JSON as text; names in any case and as `entryPrice`", "text that is not JSON"),
+    (
+        "any optional argument",
+        '`""` and blanks mean left out, and so does `null` or `none` as text, but for text',
+        "`nan`",
+    ),
+    ("a member of an enum", "its value, else its name where that is a choice", "another one"),
+)
+"""How values are read by the kind of their argument: what is read, and what stays refused."""
 
 LEFT_OUT = frozenset({"null", "none"})
 """Texts that models write for null, where the argument is no text."""
@@ -152,7 +184,7 @@ def read_value(value: Any, hint: Any, path: str, notes: CallNotes, *, optional: 
     border = kind.border()
     if border is not None:
         return _read_object(plain, border, path, notes)
-    if get_origin(kind.base) is list:
+    if get_origin(kind.base) in (list, Sequence):
         return _read_list(plain, kind, path, notes)
     if kind.base is dict or get_origin(kind.base) is dict:
         return _read_mapping(plain, kind, path, notes)
@@ -182,9 +214,11 @@ def _plain_object(value: Any, kind: ArgumentKind) -> Any:
 
 
 def _number_of(value: Decimal | Fraction) -> Any:
-    if isinstance(value, Decimal) and not value.is_finite():
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):  # too large for a float, or a signalling NaN
         return value
-    return int(value) if value == int(value) and abs(value) < 2**53 else float(value)
+    return int(number) if number.is_integer() and abs(number) <= LARGEST_WHOLE else number
 
 
 def _is_left_out(text: str, kind: ArgumentKind) -> bool:

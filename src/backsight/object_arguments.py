@@ -1,11 +1,13 @@
 """The arguments of operations that are objects of ticks, orders, bars and memory settings."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from backsight.arguments import (
     Border,
+    Fields,
     Loose,
     Name,
     NotNegative,
@@ -40,21 +42,24 @@ _PORTFOLIO = Annotated[
 ]
 _FILL = Annotated[ReportedFill, Border(ReportedFill, {"position_key": Loose, "symbol": Loose})]
 SnapshotArgument = Annotated[
-    BrokerSnapshot,
+    BrokerSnapshot | Fields,
     Border(
         BrokerSnapshot,
         {"portfolio": _PORTFOLIO, "fills": list_of(_FILL, 10_000), "marks": dict[Symbol, Number]},
     ),
     AfterValidator(without_empty_positions),
 ]
-OrderArgument = Annotated[Order, Border(Order, {"symbol": Symbol, "reason": RecordedReason})]
-VerdictArgument = Annotated[Verdict, Border(Verdict, {"detail": RecordedText})]
-ProposalArgument = Annotated[ProposedOrder, Border(ProposedOrder, {"order": OrderArgument, "verdict": VerdictArgument})]
-SegmentArgument = Annotated[Segment, Border(Segment, {"text": RecordedText})]
-CapArgument = Annotated[Cap, Border(Cap, {"name": Name, "value": Name})]
-BarsArgument = list_of(Annotated[Bar, Border(Bar, {"symbol": Symbol}, trusted=True)], 20_000)
+OrderArgument = Annotated[Order | Fields, Border(Order, {"symbol": Symbol, "reason": RecordedReason})]
+VerdictArgument = Annotated[Verdict | Fields, Border(Verdict, {"detail": RecordedText})]
+ProposalArgument = Annotated[
+    ProposedOrder | Fields, Border(ProposedOrder, {"order": OrderArgument, "verdict": VerdictArgument})
+]
+SegmentArgument = Annotated[Segment | Fields, Border(Segment, {"text": RecordedText})]
+CapArgument = Annotated[Cap | Fields, Border(Cap, {"name": Name, "value": Name})]
+BarArgument = Annotated[Bar | Fields, Border(Bar, {"symbol": Symbol}, trusted=True)]
+BarsArgument = Annotated[Sequence[BarArgument], Field(max_length=20_000)]
 
-CardFieldArgument = Annotated[CardField, Border(CardField, {"name": Name, "choices": list_of(Name, 50)})]
+CardFieldArgument = Annotated[CardField | Fields, Border(CardField, {"name": Name, "choices": list_of(Name, 50)})]
 """A field of a card type; its choices are texts."""
 
 _MEMORY_BOUNDS = {
@@ -64,5 +69,5 @@ _MEMORY_BOUNDS = {
     "every_n_trades": Annotated[Whole, Field(ge=1, le=10_000)],
     "model": Annotated[Name, AfterValidator(_model_name)],
 }
-MemoryArgument = Annotated[MemorySettings, Border(MemorySettings, _MEMORY_BOUNDS)]
-MemoryOverridesArgument = Annotated[MemoryOverrides, Border(MemoryOverrides, _MEMORY_BOUNDS)]
+MemoryArgument = Annotated[MemorySettings | Fields, Border(MemorySettings, _MEMORY_BOUNDS)]
+MemoryOverridesArgument = Annotated[MemoryOverrides | Fields, Border(MemoryOverrides, _MEMORY_BOUNDS)]

@@ -19,7 +19,9 @@ def with_notes(answer: Answer, notes: tuple[str, ...]) -> Answer:
     """
     if not notes:
         return answer
-    return _noted(type(answer))(**{**_fields_of(answer), FIELD: notes})
+    kind: Any = type(answer)
+    noted: Answer = _noted(kind)(**{**_fields_of(answer), FIELD: notes})
+    return noted
 
 
 def notes_of(answer: object) -> tuple[str, ...]:

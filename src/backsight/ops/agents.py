@@ -19,8 +19,17 @@ from backsight.arguments import (
     RecordedText,
     SeenAt,
     Whole,
+    as_objects,
 )
-from backsight.core.agents.card import MOST_FIELDS, RE_EXAMINATION, CardType, ReExaminable, checked_result, checked_type
+from backsight.core.agents.card import (
+    MOST_FIELDS,
+    RE_EXAMINATION,
+    CardField,
+    CardType,
+    ReExaminable,
+    checked_result,
+    checked_type,
+)
 from backsight.core.agents.run import LONGEST_ERROR, AgentRun, RunKind, RunStatus
 from backsight.core.decision import Decision
 from backsight.core.errors import Conflict, Invalid, NotFound
@@ -50,7 +59,7 @@ from backsight.store.view import View
 
 EndedStatus = Literal["succeeded", "failed", "cancelled"]
 ListedKind = Literal["tick", "heartbeat", "manual", "chat", "re_examination"]
-CardFields = Annotated[list[CardFieldArgument], Field(max_length=MOST_FIELDS)]
+CardFields = Annotated[Sequence[CardFieldArgument], Field(max_length=MOST_FIELDS)]
 Actions = Annotated[list[Name], Field(max_length=20)]
 
 
@@ -360,7 +369,7 @@ def save_card_type(
             CardType(
                 owner_id=ctx.owner,
                 name=name,
-                fields=tuple(fields),
+                fields=tuple(as_objects(fields, CardField)),
                 re_examinable=re_examinable,
                 actions=tuple(actions),
                 known_at=ctx.now,

@@ -23,6 +23,7 @@ from backsight.arguments import (
     Symbol,
     Tags,
     Whole,
+    as_context,
 )
 from backsight.core.agents.outcomes import DecisionOutcome
 from backsight.core.agents.review import DecisionTally, ReviewedDecision, line_of
@@ -106,7 +107,7 @@ def record_decision(
     The outcome is the return over the horizon minus the benchmark's return, read from stored bars once they reach the
     end of the horizon. Record trades that a plan made you skip, so that settle_plan can tell whether skipping helped.
     """
-    stated_context = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    stated_context = merged_context(as_context(context), symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
         known_recalls = named_recalls(ctx, recalls, connection=connection)
         recall_results = repeat_recalls(ctx, connection, known_recalls.handles, at=ctx.now, field="recalls")

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from backsight.arguments import FilePath, Name, Symbol, Whole, check_symbols
+from backsight.arguments import FilePath, Name, Symbol, Whole, as_objects, check_symbols
 from backsight.core.errors import Invalid
 from backsight.core.instants import EPOCH
+from backsight.core.market import Bar
 from backsight.importers.bars import TimeLabel, read_bars
 from backsight.object_arguments import BarsArgument
 from backsight.operation import command
@@ -62,8 +63,9 @@ def record_bars(
 
     Bars that are stored already do not change. If a bar differs from the stored one, nothing is written.
     """
-    check_symbols(bars)
-    series = sorted_bars(bars, until=ctx.now + ctx.clock_skew)
+    closed_bars = as_objects(bars, Bar)
+    check_symbols(closed_bars)
+    series = sorted_bars(closed_bars, until=ctx.now + ctx.clock_skew)
     if sum(map(len, series)) < len(bars):
         raise Invalid("a bar is not closed yet; give bars after their close", field="bars")
     with ctx.writing() as transaction:

@@ -20,6 +20,7 @@ from backsight.arguments import (
     SeenAt,
     Share,
     Symbol,
+    as_context,
 )
 from backsight.core.context import PlanContext
 from backsight.core.errors import Conflict, Invalid, NotFound
@@ -197,17 +198,18 @@ def check_active_plans(
     Call it before you decide. The mood and the time of day are read from memory; give the context.
     """
     refuse_past(as_of, seen_at, dry_run=dry_run)
+    context = as_context(current_context)
     now = PlanSubject(
-        context=current_context,
-        symbol=symbol or (None if current_context is None else current_context.symbol),
+        context=context,
+        symbol=symbol or (None if context is None else context.symbol),
         direction=direction,
-        strategy=current_context.strategy if isinstance(current_context, PlanContext) else None,
+        strategy=context.strategy if isinstance(context, PlanContext) else None,
         event_kind=event_kind,
         hours_to_event=hours_to_event,
     )
     former = None
     if former_context is not None:
-        former = replace(now, context=former_context, event_kind=None, hours_to_event=None)
+        former = replace(now, context=as_context(former_context), event_kind=None, hours_to_event=None)
     if dry_run:
         with ctx.reading() as connection:
             view = ctx.view(connection, as_of, seen_at)

@@ -22,6 +22,7 @@ from backsight.arguments import (
     SeenAt,
     Symbol,
     Tags,
+    as_context,
 )
 from backsight.core.context import merged_context
 from backsight.core.errors import Invalid, NotFound, Refused
@@ -175,7 +176,7 @@ def recall_memories(
         kinds: tuple[MemoryKind, ...] = () if is_withheld else tuple(memory_types)
         recall_query = RecallQuery(
             symbol=symbol,
-            context=merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
+            context=merged_context(as_context(context), symbol=symbol, regime=context_regime, atr_d1=context_atr_d1),
             market_context=market_context,
             direction=direction,
             strategy_name=strategy_name or scope.strategy_name,
@@ -439,7 +440,7 @@ def position_size(
     """
     from backsight.core.sizing import closed_trades
 
-    current = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    current = merged_context(as_context(context), symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         scope = resolve_scope(view, deployment=deployment, strategy_name=strategy_name, mode=mode)

@@ -6,7 +6,20 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from backsight.arguments import Flag, Key, Name, NotNegative, Prose, Question, Rule, Rules, Share, Whole
+from backsight.arguments import (
+    Flag,
+    Key,
+    Name,
+    NotNegative,
+    Prose,
+    Question,
+    Rule,
+    Rules,
+    Share,
+    Whole,
+    as_object,
+    as_optional_object,
+)
 from backsight.core.agents.agent_settings import AgentSettings
 from backsight.core.agents.cron import parse_cron
 from backsight.core.errors import Conflict, NotFound
@@ -18,6 +31,7 @@ from backsight.core.strategies import (
     Guidance,
     GuidanceMode,
     Leash,
+    MemoryOverrides,
     MemorySettings,
     Strategy,
     effective_settings,
@@ -136,7 +150,7 @@ def save_strategy(
         exit_rules=tuple(exit_rules),
         risk_rules=tuple(risk_rules),
     )
-    memory_settings = effective_settings(memory)
+    memory_settings = effective_settings(as_object(memory, MemorySettings))
     with ctx.writing() as transaction:
         latest = stored.strategy(transaction.connection, ctx.owner, name)
         strategy = replace(
@@ -179,7 +193,9 @@ def deploy(
         full_name = name or deployment_name(strategy_name, chosen.name)
         refuse_manual_name(full_name)
         default = new_deployment(ctx, full_name, strategy.id, strategy_name, strategy.version, chosen)
-        deployment = replace(default, memory=effective_settings(strategy.memory, memory))
+        deployment = replace(
+            default, memory=effective_settings(strategy.memory, as_optional_object(memory, MemoryOverrides))
+        )
         deployed = _add_or_replay(transaction, ctx.owner, deployment)
         if not deployed.replayed:
             _start_with_lessons(transaction, deployment, now=ctx.now)

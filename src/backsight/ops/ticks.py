@@ -25,6 +25,9 @@ from backsight.arguments import (
     Share,
     Symbol,
     Whole,
+    as_object,
+    as_objects,
+    as_optional_object,
     check_symbols,
 )
 from backsight.core.context import ContextVector
@@ -59,6 +62,7 @@ from backsight.core.memory.affective import with_agent_state
 from backsight.core.memory.plan_check import Contradiction
 from backsight.core.orders import BrokerSnapshot, Order, entry_direction
 from backsight.core.portfolio import Account, Portfolio
+from backsight.core.prompts.account import Cap
 from backsight.core.recall.record import RecallQuery
 from backsight.core.risk_state import AttemptKind, RiskState, render_risk_state
 from backsight.core.strategies import Deployment
@@ -103,12 +107,12 @@ from backsight.store.tick_claims import forget_intent
 from backsight.store.transaction import Transaction
 from backsight.store.view import View
 
-Segments = Annotated[list[SegmentArgument], Field(max_length=100)]
-Proposals = Annotated[list[ProposalArgument], Field(max_length=100)]
+Segments = Annotated[Sequence[SegmentArgument], Field(max_length=100)]
+Proposals = Annotated[Sequence[ProposalArgument], Field(max_length=100)]
 Symbols = Annotated[list[Symbol], Field(max_length=100)]
 RECENT_TRADES = 10
 """Closed trades that say which symbols a deployment usually trades."""
-Caps = Annotated[list[CapArgument], Field(max_length=20)]
+Caps = Annotated[Sequence[CapArgument], Field(max_length=20)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,23 +226,28 @@ def open_tick(
     Nothing is written. Pass the segments that the agent was really shown to close_tick, with `recalls`.
     """
     check_instant(ctx, at, field="at")
-    check_names(market)
-    check_symbols(bars)
-    unstored = sorted_bars(bars, until=at)
+    snapshot, sections, given_bars = (
+        as_object(before, BrokerSnapshot),
+        as_objects(market, Segment),
+        as_objects(bars, Bar),
+    )
+    check_names(sections)
+    check_symbols(given_bars)
+    unstored = sorted_bars(given_bars, until=at)
     with ctx.reading() as connection:
         view = ctx.view(connection, at - JUST_BEFORE, seen_at)
         target = deployment_named(connection, ctx.owner, deployment)
         refuse_stopped(view, target)
         account = account_of(connection, target)
-        _check_snapshot(ctx, account, before, field="before")
+        _check_snapshot(ctx, account, snapshot, field="before")
         decision = stored.last_decision(view, target)
         last = None if decision is None else as_last(decision)
         at_tick, mood = ctx.view(connection, at, seen_at), mood_in(view, target)
         arm, present = _arm_of_day(target, at), PresentState(mood=mood)
         if arm != "off":
-            _check_newer(before, stored.last_of_account_then(view, account.id))
+            _check_newer(snapshot, stored.last_of_account_then(view, account.id))
             present = state_at_tick(
-                view, target, account, before, at=at, sequence=sequence, unstored=unstored, recorded_at=ctx.now
+                view, target, account, snapshot, at=at, sequence=sequence, unstored=unstored, recorded_at=ctx.now
             )
         contexts = tuple(
             with_agent_state(context_at(symbol, at, recent_bars(at_tick, symbol, unstored=unstored)), mood)
@@ -251,14 +260,14 @@ def open_tick(
             at=at,
             view=view,
             arm=arm,
-            portfolio=before.portfolio,
+            portfolio=snapshot.portfolio,
             last=decision,
             mood=mood,
             present=present,
-            day_start_equity=before.portfolio.equity if day_start is None else day_start,
+            day_start_equity=snapshot.portfolio.equity if day_start is None else day_start,
             contexts=contexts,
-            market=market,
-            caps=caps,
+            market=sections,
+            caps=as_objects(caps, Cap),
             tools=tools,
             budget=budget,
         )
@@ -297,7 +306,8 @@ def preview_context(
     seen_at: SeenAt = None,
 ) -> ContextPreview:
     """Preview the prompt of an agent, now or then: every segment with its tokens, with memory and without."""
-    check_names(market)
+    sections = as_objects(market, Segment)
+    check_names(sections)
     with ctx.reading() as connection:
         view = ctx.view(connection, as_of, seen_at)
         at = view.as_of
@@ -323,8 +333,8 @@ def preview_context(
             present=recorded_state(view, target),
             day_start_equity=day_start_equity(last, at),
             contexts=contexts,
-            market=market,
-            caps=caps,
+            market=sections,
+            caps=as_objects(caps, Cap),
             tools=tools,
             budget=budget,
         )
@@ -404,10 +414,13 @@ def close_tick(
     one. If a reflection is due, lessons are written afterwards; the tick stays closed even if that fails.
     """
     check_instant(ctx, at, field="at")
-    proposed = _with_verdicts(proposal, proposals, verdict)
-    check_symbols(bars)
-    closed_bars = sorted_bars(bars, until=at)
-    segments = None if shown is None else tuple(shown)
+    before, after = as_object(before, BrokerSnapshot), as_optional_object(after, BrokerSnapshot)
+    proposal, verdict = as_optional_object(proposal, Order), as_optional_object(verdict, Verdict)
+    given_bars = as_objects(bars, Bar)
+    proposed = _with_verdicts(proposal, as_objects(proposals, ProposedOrder), verdict)
+    check_symbols(given_bars)
+    closed_bars = sorted_bars(given_bars, until=at)
+    segments = None if shown is None else tuple(as_objects(shown, Segment))
     named = named_recalls(ctx, recalls)
     entries = any(entry_direction(each.order, before) is not None for each in proposed)
     if not (are_kept(ctx, named.handles) and (not entries or ctx.database.images.has(ctx.owner))):

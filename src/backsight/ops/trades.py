@@ -28,6 +28,7 @@ from backsight.arguments import (
     Share,
     Symbol,
     Tags,
+    as_context,
     invalid_from,
 )
 from backsight.core.context import ContextVector, merged_context
@@ -47,7 +48,7 @@ from backsight.importers.cut_files import last_line_remark
 from backsight.importers.files import Source, zone_named
 from backsight.importers.formats import FileFormat, ReadOptions, head_of
 from backsight.importers.trades import read_trades
-from backsight.operation import Arguments, Operation, command, operation_of, query
+from backsight.operation import Operation, command, operation_of, query
 from backsight.services.belief_learning import BeliefChange, beliefs_changed_by
 from backsight.services.context import Context
 from backsight.services.deployments import account_of, deployment_named
@@ -260,7 +261,7 @@ def remember_trade(
         stop_price=stop_price,
         fees=fees,
         equity=equity,
-        context=context or ContextVector(),
+        context=as_context(context) or ContextVector(),
         position_key=position_key,
         tags=tuple(tags),
         point_value=PointValues(ctx).of(symbol, deployment),
@@ -466,7 +467,7 @@ def remember_inaction(
     Call it when you could have traded and chose not to. The same reason again in the same symbol continues a series,
     and the answer counts it.
     """
-    merged = merged_context(context, symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
+    merged = merged_context(as_context(context), symbol=symbol, regime=context_regime, atr_d1=context_atr_d1)
     with ctx.writing() as transaction:
         named = None if idempotency_key is None else derive_id("inaction", ctx.owner, idempotency_key)
         target, note = decision_deployment(transaction, ctx, deployment, strategy_name, key=named)
@@ -628,9 +629,9 @@ def _checked_columns(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _columns_model() -> type[Arguments]:
+def _columns_model() -> type[BaseModel]:
     model = create_model("TradeColumns", __base__=(_remember_trade_operation().arguments, FileColumns))
-    model.types = {}  # the cells of a file are read by the rules of files
+    setattr(model, "types", {})  # noqa: B010 (the cells of a file are read by the rules of files)
     return model
 
 

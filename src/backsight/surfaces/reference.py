@@ -5,9 +5,13 @@ import inspect
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import backsight
+from backsight import MODULES
 from backsight.answers.layouts import brief_schema
+from backsight.coercions import RULES, WORDS
+from backsight.core.call_notes import FIELD
 from backsight.core.decision import ProposedOrder, Segment, Verdict
 from backsight.core.errors import KINDS
 from backsight.core.market import Bar
@@ -65,9 +69,44 @@ def _lines() -> Iterator[str]:
     vector = OPERATIONS["recall_memories"].input_schema["$defs"]["ContextVector"]
     for name, field in vector["properties"].items():
         yield f"| `{name}` | {_type(field)} | {field['description']} |"
+    yield from _public_names()
+    yield from _rules_of_reading()
     yield from ["", "## Errors", "", "| kind | HTTP | command line | MCP | what to do |", "|---|---|---|---|---|"]
     for kind in KINDS:
         yield f"| `{kind.__name__}` | {kind.status} | exit 1 | `isError` | {kind.__doc__} |"
+
+
+def _public_names() -> Iterator[str]:
+    """What a program imports from `backsight`."""
+    yield from ["", "## Names of Python", "", "A program imports each of them from `backsight`."]
+    yield "An argument that is an object may be given as a dict of its fields; type checkers know both."
+    yield from ["", "| name | defined in | what it is |", "|---|---|---|"]
+    for module, names in MODULES.items():
+        for name in names.split():
+            yield f"| `{name}` | `{module}` | {_meaning(getattr(backsight, name))} |"
+
+
+def _meaning(value: Any) -> str:
+    """The first sentence about a class or function; the labels of a closed choice."""
+    labels = get_args(value)
+    if labels:
+        return ", ".join(f"`{getattr(label, '__name__', label)}`" for label in labels)
+    return (inspect.getdoc(value) or "").partition("\n")[0]
+
+
+def _rules_of_reading() -> Iterator[str]:
+    """How calls with one meaning are read that the types refuse."""
+    yield from ["", "## Sloppy calls", ""]
+    yield "A call that is written sloppily but has one meaning is carried out, on every surface. The rule follows from"
+    yield "the kind of the argument. The answer says what was read from another form: in full as `call_notes`,"
+    yield "in brief in the line after the first sentence, in Python by `notes_of(answer)`."
+    yield "An exact call is never changed."
+    yield from ["", "| argument | is read too | stays refused |", "|---|---|---|"]
+    yield from (f"| {kind} | {read} | {refused} |" for kind, read, refused in RULES)
+    yield from ["", "| choice | words |", "|---|---|"]
+    for choice, words in WORDS.items():
+        known = (f"`{word}` for `{label}`" for word, label in words.items())
+        yield f"| {', '.join(f'`{label}`' for label in get_args(choice))} | {', '.join(known)} |"
 
 
 def _type_of_argument(of: type[Any]) -> Iterator[str]:
@@ -105,7 +144,7 @@ def _operation(operation: Operation) -> Iterator[str]:
     for name, argument in schema["properties"].items():
         default = "required" if name in schema.get("required", []) else _default(argument.get("default"))
         yield f"| `{name}` | {_type(argument)} | {default} | {argument.get('description', '')} |"
-    fields = ", ".join(f"`{name}`" for name in operation.output_schema["properties"])
+    fields = ", ".join(f"`{name}`" for name in operation.output_schema["properties"] if name != FIELD)
     yield from ["", f"Answers with `{operation.returns.__name__}`: {fields}."]
     yield f"In brief: {', '.join(_brief_parts(operation))}."
 

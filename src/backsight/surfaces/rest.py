@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from backsight import __version__
@@ -17,7 +16,7 @@ from backsight.answers.detail import Detail, brief_answer, split_detail
 from backsight.core.errors import KINDS, BacksightError, Invalid
 from backsight.json_schemas import Schema
 from backsight.memory import OPERATIONS, Memory
-from backsight.operation import Operation
+from backsight.operation import Arguments, Operation
 from backsight.ops import NOUNS
 from backsight.surfaces.access import CALLER, PREFIX
 from backsight.surfaces.api_page import api_page
@@ -77,7 +76,7 @@ def endpoint_of(memory: Memory, operation: Operation) -> Callable[..., Response]
     `?detail=brief` answers with the brief form as text.
     """
 
-    def endpoint(request: Request, body: BaseModel, detail: Detail | None) -> Response:
+    def endpoint(request: Request, body: Arguments, detail: Detail | None) -> Response:
         arguments = operation.values(body)
         wanted = detail or split_detail(operation, arguments, default="full")[0]
         return respond(request.scope.get(CALLER, memory), operation, arguments, wanted)

@@ -588,7 +588,7 @@ def _holds(
     if value is None:
         missing[name] = None
         return None
-    if name == "symbol":
+    if name == "symbol" and op not in OF_TWO_TICKS:
         return _compare(op, spelling_of(str(value)), _spellings_of(level))
     if op not in OF_TWO_TICKS:
         return _compare(op, value, level)
