@@ -28,6 +28,10 @@ DOUBLE = "a stand-in for tests, which fail if it is wrong"
 ELSEWHERE = {
     "store/change_instants.py": ("ops/test_pages_queries.py", QUERIES),
     "store/verifications.py": ("ops/test_pages_queries.py", QUERIES),
+    "surfaces/connect/configuration.py": ("surfaces/connect/test_connecting.py", WHOLE),
+    "surfaces/connect/files.py": ("surfaces/connect/test_connecting.py", WHOLE),
+    "surfaces/connect/screen.py": ("surfaces/connect/test_command.py", WHOLE),
+    "surfaces/connect/server_check.py": ("surfaces/connect/test_command.py", WHOLE),
     "surfaces/web/actions.py": ("surfaces/web/test_pages.py", PAGES),
     "surfaces/web/application.py": ("surfaces/web/test_pages.py", PAGES),
     "surfaces/web/background.py": ("surfaces/web/test_pages.py", PAGES),

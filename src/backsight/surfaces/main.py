@@ -231,18 +231,23 @@ def _end_at_once(memory: "Memory", number: int, _frame: FrameType | None) -> NoR
 @click.option("--undo", is_flag=True, help="Take the server and the skill out again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
-def connect_client(ctx: click.Context, client: str | None, listing: bool, **options: Any) -> None:
+def connect_client(
+    ctx: click.Context, /, client: str | None, listing: bool, dry_run: bool, undo: bool, as_json: bool, **options: Any
+) -> None:
     """Connect an MCP client to this store: write the client's own configuration, and try the server once.
 
     CLIENT is claude-code, claude-desktop, cursor, codex, vscode, windsurf, gemini-cli or zed.
     """
-    from backsight.surfaces.connect.command import list_clients, run_connect
+    from backsight.surfaces.connect.clients import client_named
+    from backsight.surfaces.connect.command import list_clients, run_connect, this_machine
+    from backsight.surfaces.connect.connecting import ConnectRequest
 
-    of_store = {name: ctx.find_root().params.get(name) for name in ("url", "owner")}
+    machine = this_machine({name: ctx.find_root().params.get(name) for name in ("url", "owner")})
     if client is None or listing:
-        list_clients(of_store, as_json=options["as_json"])
-    else:
-        run_connect(client, of_store, **options)
+        list_clients(machine, as_json=as_json)
+        return
+    request = ConnectRequest(client=client_named(client), machine=machine, **options)
+    run_connect(request, dry_run=dry_run, undo=undo, as_json=as_json)
 
 
 @program.command()

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from backsight.audience import Audience
 from backsight.settings import PREFIX, variables_of_process
 from backsight.surfaces.connect import screen
-from backsight.surfaces.connect.clients import Machine, Scope, client_named
+from backsight.surfaces.connect.clients import Machine
 from backsight.surfaces.connect.connecting import ConnectRequest, connect, disconnect, found_clients, plan
 from backsight.surfaces.extras import require_mcp
 
@@ -22,9 +21,9 @@ def this_machine(of_store: Mapping[str, str | None]) -> Machine:
     return Machine(platform=sys.platform, home_folder=Path.home(), variables=variables, folder=Path.cwd())
 
 
-def list_clients(of_store: Mapping[str, str | None], *, as_json: bool) -> None:
-    """Print the clients of this machine."""
-    clients = list(found_clients(this_machine(of_store)))
+def list_clients(machine: Machine, *, as_json: bool) -> None:
+    """Print the clients of a machine."""
+    clients = list(found_clients(machine))
     if not as_json:
         click.echo("\n".join(screen.client_lines(clients)))
         return
@@ -40,31 +39,8 @@ def list_clients(of_store: Mapping[str, str | None], *, as_json: bool) -> None:
     click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
 
 
-def run_connect(
-    client: str,
-    of_store: Mapping[str, str | None],
-    *,
-    name: str,
-    scope: Scope,
-    audience: Audience,
-    tools: str | None,
-    workspace: Path | None,
-    skill: bool,
-    dry_run: bool,
-    undo: bool,
-    as_json: bool,
-) -> None:
+def run_connect(request: ConnectRequest, *, dry_run: bool, undo: bool, as_json: bool) -> None:
     """Connect a client, show what that would change, or undo it; and print what was done."""
-    request = ConnectRequest(
-        client=client_named(client),
-        machine=this_machine(of_store),
-        name=name,
-        scope=scope,
-        audience=audience,
-        tools=tools,
-        workspace=workspace,
-        skill=skill,
-    )
     if undo:
         disconnection = disconnect(request, dry_run=dry_run)
         lines = list(screen.disconnection_lines(disconnection, request, dry_run=dry_run))

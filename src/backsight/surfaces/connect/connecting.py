@@ -87,8 +87,8 @@ def _difference(change: FileChange) -> str:
     if change.old is None and change.path.name == SKILL:
         return f"+++ {change.path} (new: when to recall, when to remember, how to read answers)"
     old, new = change.old or "", change.new or ""
-    names = [str(change.path) if text is not None else "/dev/null" for text in (change.old, change.new)]
-    return "\n".join(unified_diff(old.splitlines(), new.splitlines(), *names, lineterm=""))
+    before = "/dev/null" if change.old is None else str(change.path)
+    return "\n".join(unified_diff(old.splitlines(), new.splitlines(), before, str(change.path), lineterm=""))
 
 
 def plan(request: ConnectRequest) -> Connection:

@@ -11,9 +11,10 @@ from typing import Any
 
 from backsight.core.errors import Invalid
 
-SPACE = re.compile(r"[ \t\r\n\ufeff]*")
-TRIVIA = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+BLANKS = re.compile(r"[ \t\r\n\ufeff]*")
 STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+COMMENTS = {"//": "\n", "/*": "*/"}
+"""How comments begin and end."""
 SCALAR = re.compile(r"[-+.\w]+")
 DEEPEST = 200
 
@@ -51,7 +52,7 @@ def read_json(text: str, *, comments: bool) -> Value:
     """
     if not text.strip(" \t\r\n\ufeff"):
         return Value({}, 0, len(text))
-    reader = _Reader(text, comments=comments)
+    reader = JsonReader(text, comments=comments)
     start = reader.after_trivia(0)
     root = reader.value(start, depth=0)
     end = reader.after_trivia(root.end)
@@ -62,11 +63,10 @@ def read_json(text: str, *, comments: bool) -> Value:
     return root
 
 
-class _Reader:
+class JsonReader:
     def __init__(self, text: str, *, comments: bool) -> None:
         self.text = text
         self.comments = comments
-        self.trivia = TRIVIA if comments else SPACE
 
     def error(self, problem: str, at: int) -> Invalid:
         line = self.text.count("\n", 0, at) + 1
@@ -74,8 +74,14 @@ class _Reader:
 
     def after_trivia(self, at: int) -> int:
         """Where blanks, and comments if they are allowed, end."""
-        match = self.trivia.match(self.text, at)
-        return match.end() if match else at
+        while True:
+            match = BLANKS.match(self.text, at)
+            at = match.end() if match else at
+            ending = COMMENTS.get(self.text[at : at + 2]) if self.comments else None
+            if ending is None:
+                return at
+            end = self.text.find(ending, at + 2)
+            at = len(self.text) if end < 0 else end + len(ending)
 
     def value(self, at: int, *, depth: int) -> Value:
         if depth > DEEPEST:

@@ -22,7 +22,7 @@ TOKEN = re.compile(
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-class Table(NamedTuple):
+class TomlTable(NamedTuple):
     """The header of a table: its path, where its line begins, and where the last line with one of its keys ends."""
 
     path: tuple[str, ...]
@@ -80,13 +80,13 @@ def _around(text: str, path: tuple[str, ...]) -> tuple[str | None, str]:
     return text[: tables[0].start], middle.lstrip("\r\n") + text[ends[-1] :]
 
 
-def _tables(text: str) -> list[Table]:
+def _tables(text: str) -> list[TomlTable]:
     """The tables of a text that have headers, in their order."""
-    tables: list[Table] = []
+    tables: list[TomlTable] = []
     for start, line in _statements(text):
         stripped = line.strip()
         if stripped.startswith("["):
-            tables.append(Table(_path_of(stripped), start, start + len(line)))
+            tables.append(TomlTable(_path_of(stripped), start, start + len(line)))
         elif tables and stripped and not stripped.startswith("#"):
             tables[-1] = tables[-1]._replace(end=start + len(line))
     return tables
