@@ -57,7 +57,7 @@ test: setup  ## All checks and all tests but the long ones, on SQLite and Postgr
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
 	@$(BIN)/mypy > $(VENV)/.types.log 2>&1 & types=$$!; \
-		OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist worksteal -m "not slow" src $(TESTS); tests=$$?; \
+		PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist worksteal -m "not slow" src $(TESTS); tests=$$?; \
 		wait $$types; types=$$?; cat $(VENV)/.types.log; exit $$((tests + types))
 
 slow: $(LOCAL)  ## The long statistical tests and soaks

@@ -31,9 +31,9 @@ def document() -> dict[str, Any]:
         return application(memory).openapi()
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[httpx.Client]:
-    url, clock = f"sqlite:///{tmp_path}/store.db", FakeClock(T0)
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    url, clock = f"sqlite:///{tmp_path_factory.mktemp('served')}/store.db", FakeClock(T0)
     with open_memory(url, owner="ana", clock=clock) as memory:
         memory.remember_trade(**a_trade_call(tags=["a", "b"]))
     with served(url, clock) as address, httpx.Client(base_url=address, timeout=30) as made:

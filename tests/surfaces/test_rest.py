@@ -22,9 +22,9 @@ REMEMBER = path_of(OPERATIONS["remember_trade"])
 RECALL = path_of(OPERATIONS["recall_memories"])
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[httpx.Client]:
-    url, clock = f"sqlite:///{tmp_path}/store.db", FakeClock(T0)
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    url, clock = f"sqlite:///{tmp_path_factory.mktemp('served')}/store.db", FakeClock(T0)
     headers = {"Authorization": f"Bearer {owner_token(url, clock)}"}
     with (
         served(url, clock) as address,
@@ -91,14 +91,14 @@ def test_a_request_with_a_foreign_host_header_is_refused(client: httpx.Client) -
     assert client.post(RECALL, json={"symbol": "X"}, headers={"host": "evil.example"}).status_code == 400
 
 
-def test_schemathesis_finds_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_by_schemathesis(folder: Path, monkeypatch: pytest.MonkeyPatch, *, posts: int, links: int) -> None:
     """One check is excluded: some rules (a close in the future) cannot be expressed in a schema."""
-    monkeypatch.chdir(tmp_path)  # an export writes to the folder that it is given
+    monkeypatch.chdir(folder)  # an export writes to the folder that it is given
     with open_memory("sqlite://", clock=FakeClock(T0)) as memory:
         schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", application(memory))
         for result in schema.get_all_operations():
             assert isinstance(result, Ok)
-            examples = 15 if result.ok().method.upper() == "POST" else 4  # the arguments are those of the POST
+            examples = posts if result.ok().method.upper() == "POST" else links  # the arguments are those of the POST
 
             @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
             @given(case=result.ok().as_strategy())
@@ -107,6 +107,15 @@ def test_schemathesis_finds_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 case.call_and_validate(excluded_checks=[positive_data_acceptance])
 
             check()
+
+
+def test_schemathesis_finds_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_by_schemathesis(tmp_path, monkeypatch, posts=6, links=2)
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_no_fault_in_many_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_by_schemathesis(tmp_path, monkeypatch, posts=40, links=10)
 
 
 def test_answers_are_sent_at_once() -> None:
