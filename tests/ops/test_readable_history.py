@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from backsight.core.errors import BacksightError, Invalid
 from backsight.core.portfolio import MODES, Mode
 from backsight.memory import Memory
+from backsight.ops.state import AgentState
 from backsight.testing import FakeClock, a_position, a_snapshot, a_trade_call
 
 SYMBOLS = ("BTC", "ETH")
@@ -130,24 +132,12 @@ class History:
             "review_period": lambda: (int(bool(memory.review_period().markdown)), ""),
         }
         for symbol in SYMBOLS:
-            calls[f"recall_memories {symbol}"] = lambda symbol=symbol: _of(
-                memory.recall_memories(symbol=symbol), lambda answer: answer.candidates
-            )
-            calls[f"list_trades {symbol}"] = lambda symbol=symbol: _of(
-                memory.list_trades(symbol=symbol, count=True), lambda page: page.total or 0
-            )
+            calls[f"recall_memories {symbol}"] = partial(self._recall, symbol=symbol)
+            calls[f"list_trades {symbol}"] = partial(self._list, symbol)
         for strategy in STRATEGIES:
-            calls[f"position_size {strategy}"] = lambda strategy=strategy: _of(
-                memory.position_size(symbol="BTC", direction="long", strategy_name=strategy),
-                lambda answer: answer.size.n,
-            )
-            calls[f"recall_memories {strategy}"] = lambda strategy=strategy: _of(
-                memory.recall_memories(symbol="BTC", strategy_name=strategy), lambda answer: answer.candidates
-            )
-            calls[f"list_lessons {strategy}"] = lambda strategy=strategy: (
-                len(memory.list_lessons(strategy_name=strategy).attempts),
-                "",
-            )
+            calls[f"position_size {strategy}"] = partial(self._size, strategy)
+            calls[f"recall_memories {strategy}"] = partial(self._recall, symbol="BTC", strategy_name=strategy)
+            calls[f"list_lessons {strategy}"] = partial(self._lessons, strategy)
         answers: Reading = {}
         for name, call in calls.items():
             try:
@@ -155,6 +145,19 @@ class History:
             except BacksightError as error:
                 answers[name] = (-1, str(error))
         return answers
+
+    def _recall(self, **query: Any) -> tuple[int, str]:
+        return _of(self.memory.recall_memories(**query), lambda answer: answer.candidates)
+
+    def _list(self, symbol: str) -> tuple[int, str]:
+        return _of(self.memory.list_trades(symbol=symbol, count=True), lambda page: page.total or 0)
+
+    def _size(self, strategy: str) -> tuple[int, str]:
+        answer = self.memory.position_size(symbol="BTC", direction="long", strategy_name=strategy)
+        return answer.size.n, answer.message
+
+    def _lessons(self, strategy: str) -> tuple[int, str]:
+        return len(self.memory.list_lessons(strategy_name=strategy).attempts), ""
 
 
 def _checked_refusal(error: Invalid) -> str:
@@ -167,7 +170,7 @@ def _of(answer: Any, count: Callable[[Any], int]) -> tuple[int, str]:
     return count(answer), answer.message
 
 
-def _closes(state: Any) -> int:
+def _closes(state: AgentState) -> int:
     return max([state.closes, *(each.closes for each in state.each)])
 
 
