@@ -31,6 +31,7 @@ from backsight.store.decisions import DECISIONS
 from backsight.store.mapping import REPLACED_KNOWN, REPLACED_RECORDED
 from backsight.store.memories import EPISODES
 from backsight.store.trades import FILLS, TRADES, fills_of_position
+from backsight.store.view import everything
 from backsight.testing import a_position, a_snapshot
 
 START = datetime(2025, 1, 6, tzinfo=UTC)
@@ -99,7 +100,7 @@ def fill(memory: Memory, count: int) -> None:
     (trade,) = memory.list_trades(deployment=DEPLOYMENT).trades
     decisions = memory.list_decisions(deployment=DEPLOYMENT, kind="executed").decisions
     with memory.database.writing("bench") as connection:
-        fills = fills_of_position(connection, "bench", trade.account_id, "BTC", since=None)
+        fills = fills_of_position(everything(connection, "bench"), trade.account_id, "BTC", since=None)
         for first in range(0, count, CHUNK):
             rows: dict[str, list[dict[str, object]]] = {"trades": [], "former": [], "fills": [], "decisions": []}
             episodes = []
