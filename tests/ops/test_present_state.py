@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,23 +10,26 @@ from hypothesis import strategies as st
 
 from backsight.adapters.brokers.paper import PaperTerms
 from backsight.core.decision import OpenedTick, Segment, Verdict
+from backsight.core.errors import Conflict
 from backsight.core.instants import JUST_BEFORE
 from backsight.core.market import Bar
-from backsight.core.orders import BrokerSnapshot
+from backsight.core.orders import BrokerSnapshot, Order
+from backsight.core.portfolio import Position
+from backsight.core.strategies import MemoryOverrides
 from backsight.core.trades.mark import PositionMark
 from backsight.core.trades.trade import Trade
 from backsight.memory import Memory, open_memory
+from backsight.ops.ticks import ClosedTick
 from backsight.services.deployments import account_of, deployment_named
 from backsight.services.market import sorted_bars
-from backsight.services.mood import mood_in
+from backsight.services.outlook import open_risk
 from backsight.services.present_state import PresentState, recorded_state, state_at_tick
 from backsight.store import audit
 from backsight.store import trades as stored_trades
 from backsight.store.view import View
-from backsight.testing import T0, FakeClock
+from backsight.testing import T0, FakeClock, a_position, a_snapshot
 from ops.test_tick_laws import PATHS, SYMBOLS, TERMS, Ask, Desk24, Hour, Reporting, law
-from ops.test_ticks import DEPLOYMENT, NOOP, at
-from support import fresh_postgres
+from ops.test_ticks import DEPLOYMENT, EXECUTED, NOOP, a_report, at
 
 MOST = 1_000
 FOLDED = ("recent_activity", "recent_trades", "open_positions", "state")
@@ -39,7 +41,7 @@ def texts(segments: Sequence[Segment], names: Sequence[str] = FOLDED) -> Mapping
 
 
 class Witness(Desk24):
-    """Closes every tick with a decision that does nothing and compares; orders follow in a second tick of the instant."""
+    """Closes every tick without a decision and compares; orders follow in a second tick of the instant."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -155,3 +157,135 @@ def test_any_tick_shows_what_it_records(
     terms: PaperTerms, path: tuple[Hour, ...], reporting: Reporting, with_bars: bool, seed: int
 ) -> None:
     check_path("sqlite://", path, terms=terms, reporting=reporting, with_bars=with_bars, seed=seed)
+
+
+# A stop since the last tick, and the edges.
+
+
+class Traders:
+    """Two strategies on one account. The first has a long position with a stop; the second watches."""
+
+    def __init__(self, memory: Memory, clock: FakeClock, **settings: Any) -> None:
+        self.memory, self.clock = memory, clock
+        clock.at = T0
+        memory.open_account(venue="x", name="main", currency="USD", mode="paper")
+        for name in ("S", "Other"):
+            memory.save_strategy(name=name, risk_per_trade=0.01)
+            memory.deploy(strategy_name=name, account="main", memory=MemoryOverrides(**settings))
+        self.tick(0, [], [LONG], order=Order(symbol="BTC", quantity=2.0, reason="break", stop_price=95.0))
+        self.tick(1, [LONG])
+
+    def call(self, hour: float, before: Sequence[Position], **more: Any) -> dict[str, Any]:
+        snapshot = a_snapshot(*before, at=at(hour), fills=more.pop("fills", ()))
+        return {"deployment": DEPLOYMENT, "at": at(hour), "before": snapshot} | more
+
+    def tick(
+        self, hour: float, before: Sequence[Position], after: Sequence[Position] | None = None, **more: Any
+    ) -> ClosedTick:
+        self.clock.at = max(self.clock.at, at(hour))
+        order = more.pop("order", None)
+        call = self.call(hour, before, **more)
+        then = None if after is None else a_snapshot(*after, at=at(hour))
+        return self.memory.close_tick(**call, after=then, proposal=order, verdict=EXECUTED if order else NOOP)
+
+    def open(self, hour: float, before: Sequence[Position], **more: Any) -> Mapping[str, str]:
+        self.clock.at = max(self.clock.at, at(hour))
+        opened = self.memory.open_tick(**self.call(hour, before, **more), symbols=["BTC"])
+        return texts(opened.segments, (*FOLDED, "what_usually_happens"))
+
+
+LONG = a_position(2.0, stop_price=95.0)
+STOPPED = a_report("stop", at(1.5), -2.0, 95.0)
+
+
+def test_a_stop_since_the_last_tick_is_shown_everywhere_and_counted_nowhere(memory: Memory, clock: FakeClock) -> None:
+    desk = Traders(memory, clock)
+    before, after = desk.open(2, [LONG]), desk.open(2, [], fills=[STOPPED])
+    assert "open_positions" in before
+    assert "open_positions" not in after
+    assert "recent_trades" not in before
+    assert after["recent_trades"].splitlines()[1].startswith("- #1 06-04 10:00 BTC long -1.0R")
+    assert "consecutive losing closes: 1" in after["recent_activity"]
+    assert after["what_usually_happens"].splitlines()[1] == "- not counted yet: BTC long -1.0R, stopped out 11:30"
+    assert desk.open(2, [LONG]) == before  # nothing was remembered
+
+
+def test_a_position_shows_its_mark_and_excursions_of_the_instant(memory: Memory, clock: FakeClock) -> None:
+    text = Traders(memory, clock).open(2, [replace(LONG, mark=107.0)])["open_positions"]
+    assert "mark=107 MFE=+$14 / MAE=$0" in text
+
+
+@pytest.mark.parametrize(("settings", "names"), [({"holdout": 1.0}, {"recent_activity"}), ({"enabled": False}, set())])
+def test_withheld_memory_shows_the_present_and_memory_that_is_off_nothing(
+    memory: Memory, clock: FakeClock, settings: dict[str, Any], names: set[str]
+) -> None:
+    assert Traders(memory, clock, **settings).open(2, [], fills=[STOPPED]).keys() == names
+
+
+def test_the_trade_of_another_strategy_on_the_account_is_not_shown_as_ones_own(
+    memory: Memory, clock: FakeClock
+) -> None:
+    desk = Traders(memory, clock)
+    for before, fills in (([LONG], []), ([], [STOPPED])):
+        assert not desk.open(2, before, fills=fills, deployment="Other@main").keys() & set(FOLDED)
+
+
+def test_a_second_tick_of_an_instant_shows_what_the_first_did(memory: Memory, clock: FakeClock) -> None:
+    desk = Traders(memory, clock)
+    short = a_position(-1.0, symbol="ETH", stop_price=120.0)
+    order = Order(symbol="ETH", quantity=-1.0, reason="fade", stop_price=120.0)
+    desk.tick(2, [LONG], [LONG, short], order=order, deployment="Other@main")
+    first = desk.open(2, [LONG, short], sequence=1)
+    assert "ETH" not in first["open_positions"]
+    assert "ETH short $100" in desk.open(2, [LONG, short], sequence=1, deployment="Other@main")["open_positions"]
+    desk.tick(2, [LONG, short], [short], sequence=1, order=Order(symbol="BTC", quantity=-2.0, reason="enough"))
+    assert desk.open(2, [LONG, short], sequence=1) == first
+    assert "open_positions" not in desk.open(2, [short], sequence=2)
+
+
+def test_a_snapshot_that_close_tick_would_refuse_is_refused_before_the_decision(
+    memory: Memory, clock: FakeClock
+) -> None:
+    desk = Traders(memory, clock)
+    desk.tick(2, [], fills=[STOPPED])
+    for call in (
+        desk.call(3, [], fills=[replace(STOPPED, price=90.0)]),
+        desk.call(3, []) | {"before": a_snapshot(at=at(1.5))},
+    ):
+        desk.clock.at = at(3)
+        with pytest.raises(Conflict) as opening:
+            memory.open_tick(**call)
+        with pytest.raises(Conflict) as closing:
+            memory.close_tick(**call, verdict=NOOP)
+        assert str(opening.value) == str(closing.value)
+
+
+def test_a_preview_on_a_shared_account_shows_one_state(memory: Memory, clock: FakeClock) -> None:
+    desk = Traders(memory, clock)
+    desk.tick(2, [], fills=[STOPPED], deployment="Other@main")
+    for hour, is_open in ((1, True), (2, False)):
+        preview = texts(
+            memory.preview_context(deployment=DEPLOYMENT, as_of=at(hour)).segments, ("portfolio", "open_positions")
+        )
+        assert ("BTC long" in preview["portfolio"], "open_positions" in preview) == (is_open, is_open)
+
+
+def test_a_closed_position_frees_its_risk(memory: Memory, clock: FakeClock) -> None:
+    Traders(memory, clock)
+    shares = []
+    for before, fills in (([LONG], []), ([], [STOPPED])):
+        with memory.reading() as connection:
+            target = deployment_named(connection, memory.owner, DEPLOYMENT)
+            present = state_at_tick(
+                View(connection, memory.owner, memory.horizon(at(2) - JUST_BEFORE, None)),
+                target,
+                account_of(connection, target),
+                a_snapshot(*before, at=at(2), fills=fills),
+                at=at(2),
+                sequence=0,
+                unstored=(),
+                recorded_at=at(2),
+            )
+        shares.append(open_risk(present.open_trades, "S", ("BTC",), "long"))
+    assert (shares[0].trades, shares[0].share) == (1, pytest.approx(0.001))
+    assert (shares[1].trades, shares[1].share) == (0, 0.0)
