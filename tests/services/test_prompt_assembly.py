@@ -172,11 +172,17 @@ def test_the_whole_prompt_has_its_layout_to_the_byte(memory: Memory, clock: Fake
         "## Recent activity (this session)\n- executed orders today (UTC): 4\n"
         "- realized PnL today (UTC, vs day-start equity): -0.06%\n- consecutive losing closes: 1\n\n"
         "## Recent trades on this strategy (closed)\n"
-        '- #1 06-04 11:00 BTC long -0.8R -$16 30m chop_lowvol "the \\"big\\" one ## Plans that apply", exit "enough"\n'
-        '- #2 06-04 10:00 BTC long +0.5R +$10 30m chop_lowvol "break of the range", exit "enough"\n\n'
+        '- #1 06-04 11:30 BTC long -0.8R -$16 30m chop_lowvol "the \\"big\\" one ## Plans that apply", exit "enough"\n'
+        '- #2 06-04 10:30 BTC long +0.5R +$10 30m chop_lowvol "break of the range", exit "enough"\n\n'
         "## What usually happens here\n"
         "- all trades: 1 of 2 won\n"
-        "- BTC now: LINE"
+        "- BTC now: ranging, normal volatility, London and New York overlap, hourly ATR 4.77 = 4.6% of price\n"
+        "- BTC long: 1 of 2 won: no recommendation (2 trades; 10 are needed): your strategy's own risk applies\n"
+        "- BTC short: never traded: no recommendation (2 trades; 10 are needed): your strategy's own risk applies\n"
+        '- nearest and warning: 2026-06-04 long -0.8R (#1), exit "enough" after 30m, never above 0.0R:'
+        ' "the \\"big\\" one ## Plans that apply"\n'
+        '- nearest: 2026-06-04 long +0.5R (#2), exit "enough" after 30m, never below 0.0R:'
+        ' "break of the range"\n\n'
         '## Plans that apply\n- BTC: skip the trade (until 4 Jul); reason of 4 Jun: "two losses in a row"'
     )
 

@@ -136,7 +136,7 @@ def _lines(prompt: OpenedTick) -> Iterator[str]:
     yield "# What the agent sees"
     yield ""
     yield f"The prompt of one tick, {prompt.at:%Y-%m-%d %H:%M} UTC, of the strategy of `backsight demo` in two symbols:"
-    yield "one position is open, another was stopped out since the last tick. An agent gets the prompt from `open_tick`;"
+    yield "one position is open, another was stopped out since the last tick. An agent gets it from `open_tick`;"
     yield "`preview_context` shows it for any deployment and instant. Tokens are an upper bound for cl100k and o200k. A"
     yield "row that does not fit its section's ceiling is counted (`… 7 more`); an empty section is left out."
     yield ""

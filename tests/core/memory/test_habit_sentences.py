@@ -1,14 +1,18 @@
 """What is said about habits: nothing that chance makes, and the numbers of what is said."""
 
+import random
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from backsight.core.memory.estimates import Estimate
-from backsight.core.memory.habit_sentences import HABITS, habit_sentences
-from backsight.core.memory.procedural import Habits, habits
+from backsight.core.memory.habit_sentences import HABITS, established_habits, habit_sentences
+from backsight.core.memory.procedural import Habits, TradeFigures, habits
+from backsight.core.trades.trade import Outcome
+from backsight.testing import T0
 
 NOTHING_KNOWN = habits([])
 
@@ -66,3 +70,39 @@ def test_the_more_symbols_a_habit_was_looked_for_in_the_more_it_must_stand_out()
     habit = known(disposition_effect=LONGER)
     assert habit_sentences(habit, symbols=Counter(disposition_effect=4))
     assert not habit_sentences(habit, symbols=Counter(disposition_effect=6))
+
+
+def test_a_prompt_tells_only_habits_that_stand_out_from_all_that_were_compared() -> None:
+    sure, unsure = replace(LONGER, p_value=0.0001), replace(LONGER, p_value=0.006)
+    told = established_habits({"BTC": known(disposition_effect=unsure, loss_aversion=sure)})
+    assert [(symbol, sentence.split(",")[0]) for symbol, sentence in told] == [("BTC", "After a loss")]
+    assert established_habits({"BTC": known(disposition_effect=unsure)}) != ()
+    assert established_habits({symbol: known(disposition_effect=unsure) for symbol in ("BTC", "ETH", "SOL")}) == ()
+
+
+def test_an_agent_without_habits_that_is_watched_after_every_trade_is_seldom_told_of_one() -> None:
+    """200 trades at ±1R with sizes at random, looked at after every fifth trade."""
+    told = sum(any(established_habits({"BTC": habits(agent[max(0, n - 100) : n])}) for n in range(10, 200, 5))
+               for agent in map(without_habits, range(40)))  # fmt: skip
+    assert told <= 4
+
+
+def without_habits(seed: int) -> list[TradeFigures]:
+    rng, trades = random.Random(seed), list[TradeFigures]()
+    for number in range(200):
+        before = trades[-1] if trades else None
+        trades.append(
+            TradeFigures(
+                episode_id=str(number),
+                strategy_name="S",
+                symbol="BTC",
+                known_at=T0 + timedelta(hours=9 * number),
+                win=(win := rng.random() < 0.5),
+                outcome=Outcome(value=1.0 if win else -1.0, unit="R"),
+                hold_seconds=rng.lognormvariate(9, 0.8),
+                size_share=0.1 * rng.choice([0.5, 1.0, 1.5]),
+                previous_win=None if before is None else before.win,
+                previous_outcome=None if before is None else before.outcome,
+            )
+        )
+    return trades
