@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from backsight.answers.blocks import Block, Body, Each, Excerpts, Handle, Line, Rows, Values
+from backsight.answers.blocks import Block, Body, CellTemplate, Each, Excerpts, Handle, Line, Quoted, Rows, Values
 from backsight.answers.layouts import LAYOUTS
 from backsight.answers.values import Template
 from backsight.memory import OPERATIONS
@@ -68,8 +68,11 @@ def check(block: Block, answer: Any) -> None:
             for name in names_in(template):
                 hint_at(hint, name)
 
-    def columns(hint: Any, templates: Mapping[str, Template]) -> None:
-        look_up(hint, *templates.values())
+    def columns(hint: Any, templates: Mapping[str, CellTemplate]) -> None:
+        look_up(hint, *(each.text if isinstance(each, Quoted) else each for each in templates.values()))
+        for each in templates.values():
+            if isinstance(each, Quoted) and each.whole:
+                hint_at(hint, each.whole)
 
     match block:
         case Line(text):

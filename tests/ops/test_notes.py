@@ -191,8 +191,8 @@ def test_a_late_tick_does_not_carry_a_note_back_in_time(memory: Memory, clock: F
     }
     memory.close_tick(deployment=DEPLOYMENT, **late_tick)
     read = [memory.get_trade(trade_id=trade.id, as_of=when).trade for when in (late, words - INSTANT, words)]
-    assert [each.reflection for each in read] == [None, None, "Said later."]
-    assert [each.fees for each in read] == [0.0, 0.0, 2.0]
+    assert [each.reflection for each in read] == [None, None, "Said later."]  # type: ignore[union-attr]
+    assert [each.fees for each in read] == [0.0, 0.0, 2.0]  # type: ignore[union-attr]
     assert memory.doctor().healthy
 
 

@@ -351,7 +351,7 @@ def test_a_trade_is_read_as_it_was_at_each_row(memory: Memory, tmp_path: Path) -
     imported(memory, tmp_path, ROUND)
     (trade,) = closed_trades(memory)
     versions = [memory.get_trade(trade_id=trade.id, as_of=DAY + timedelta(hours=hour)).trade for hour in (2, 3, 4)]
-    assert [(each.status, each.open_size, each.realized_pnl) for each in versions] == [
+    assert [(each.status, each.open_size, each.realized_pnl) for each in versions] == [  # type: ignore[union-attr]
         ("open", 2.0, 0.0),
         ("open", 1.0, 10.0),
         ("closed", 0.0, 30.0),

@@ -252,7 +252,7 @@ def test_a_fee_after_the_close_corrects_the_trade_and_earlier_as_of_reads_the_fo
     for as_of, pnl in ((at(2) - JUST_BEFORE, 2.0), (at(2), -0.5)):
         read = desk.memory.get_trade(trade_id=trade.id, as_of=as_of)
         assert read.episode is not None
-        assert (read.trade.pnl, read.episode.pnl) == (pnl, pnl)
+        assert (read.trade.pnl, read.episode.pnl) == (pnl, pnl)  # type: ignore[union-attr]
 
 
 def test_a_fee_after_the_close_changes_neither_risk_nor_excursions(desk: Desk) -> None:
@@ -775,7 +775,7 @@ def test_a_late_report_gives_the_trade_its_price_and_leaves_its_id_decision_and_
     assert (trade.id, trade.entry, trade.created_at) == (inferred.id, inferred.entry, inferred.created_at)
     assert (trade.opened_at, trade.entry_price, trade.fees, trade.inferred) == (ENTRY.at, 99.0, 1.0, False)
     former = desk.memory.get_trade(trade_id=trade.id, as_of=at(1) - JUST_BEFORE).trade
-    assert (former.opened_at, former.fees, former.inferred) == (at(0), 0.0, True)
+    assert (former.opened_at, former.fees, former.inferred) == (at(0), 0.0, True)  # type: ignore[union-attr]
 
 
 def test_partial_fills_that_come_late_in_several_ticks_are_one_trade(desk: Desk) -> None:
@@ -1131,7 +1131,7 @@ def test_a_restated_fee_corrects_the_trade_from_when_it_arrived(desk: Desk, cloc
     assert len(desk.tick(3, [], fills=[restated]).learned) == 1
     trade = desk.trade()
     assert (former.pnl, trade.pnl, trade.fees, trade.outcome) == (18.0, 16.0, 4.0, Outcome(value=1.6, unit="R"))
-    assert desk.memory.get_trade(trade_id=trade.id, as_of=at(2.5)).trade.pnl == 18.0
+    assert desk.memory.get_trade(trade_id=trade.id, as_of=at(2.5)).trade.pnl == 18.0  # type: ignore[union-attr]
     before = dump(desk.memory)["trade_history"]
     desk.tick(4, [], fills=[restated])
     assert dump(desk.memory)["trade_history"] == before

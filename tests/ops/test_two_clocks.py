@@ -138,7 +138,7 @@ def test_a_note_on_a_trade_survives_a_later_fee(memory: Memory, clock: FakeClock
     trade = desk.trade()
     assert (trade.pnl, trade.reflection, trade.tags) == (17.5, "well held", ("a",))
     read = memory.get_trade(trade_id=trade.id, as_of=at(1.25))
-    assert (read.trade.pnl, read.trade.reflection) == (20.0, None)
+    assert (read.trade.pnl, read.trade.reflection) == (20.0, None)  # type: ignore[union-attr]
 
 
 def corrected(desk: Desk) -> Iterator[Callable[[], object]]:

@@ -157,7 +157,7 @@ def test_a_position_is_carried_over_a_market_close() -> None:
         answer = memory.get_trade(trade_id=decision.opened[0])
         assert answer.mark is not None
         assert answer.mark.at == ran.last_at
-        assert answer.trade.funding < 0
+        assert answer.trade.funding < 0  # type: ignore[union-attr]
 
 
 def test_too_few_bars_for_one_decision_are_refused() -> None:

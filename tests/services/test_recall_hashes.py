@@ -43,8 +43,8 @@ def test_a_brief_recall_shows_the_hash_and_a_full_one_the_handle(memory: Memory,
 
 def test_the_hash_is_of_the_query_the_instants_and_the_ids(memory: Memory, clock: FakeClock) -> None:
     recall = recall_of(memory, clock)
-    query = {"symbol": "XAUUSD", "strategy_name": "VolBreakout"}
-    at_that_time = {"as_of": recall.as_of, "seen_at": recall.as_of}
+    query: dict[str, Any] = {"symbol": "XAUUSD", "strategy_name": "VolBreakout"}
+    at_that_time: dict[str, Any] = {"as_of": recall.as_of, "seen_at": recall.as_of}
     assert memory.recall_memories(**query, **at_that_time).recall_hash == recall.recall_hash
     others = [memory.recall_memories(**query), memory.recall_memories(**query, **at_that_time, limit=2)]
     assert len({recall.recall_hash, *(other.recall_hash for other in others)}) == 3
@@ -52,7 +52,7 @@ def test_the_hash_is_of_the_query_the_instants_and_the_ids(memory: Memory, clock
 
 def test_every_page_of_a_recall_has_its_hash(memory: Memory, clock: FakeClock) -> None:
     recall_of(memory, clock)
-    query = {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "limit": 1}
+    query: dict[str, Any] = {"symbol": "XAUUSD", "strategy_name": "VolBreakout", "limit": 1}
     first = memory.recall_memories(**query, seen_at=clock.now())
     second = memory.recall_memories(**query, seen_at=clock.now(), cursor=first.next_cursor)
     assert first.memories != second.memories

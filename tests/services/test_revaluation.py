@@ -44,7 +44,7 @@ def test_before_it_was_saved_the_former_value_was_known(memory: Memory, clock: F
     desk = contradicted(memory, clock)
     memory.save_instrument(symbol="BTC", multiplier=50.0)
     answer = memory.get_trade(trade_id=desk.trade().id, as_of=at(2.5))
-    assert (answer.trade.pnl, answer.trade.contradiction, answer.episode) == (1.0, 49.0, None)
+    assert (answer.trade.pnl, answer.trade.contradiction, answer.episode) == (1.0, 49.0, None)  # type: ignore[union-attr]
     diagnosis = memory.doctor()
     assert (diagnosis.healthy, memory.verify_audit().intact) == (True, True)
 

@@ -51,7 +51,7 @@ def test_on_a_deployment_that_runs_by_ticks_a_remembered_trade_adds_words_to_the
     assert answer.trade.entry_price == ledger.entry_price
     assert memory.remember_trade(**call).replayed
     before = memory.get_trade(trade_id=ledger.id, as_of=clock.now() - timedelta(minutes=1))
-    assert before.trade.reflection is None
+    assert before.trade.reflection is None  # type: ignore[union-attr]
     assert memory.get_trade(trade_id=ledger.id).episode.reflection == "Too early."  # type: ignore[union-attr]
     assert memory.verify_audit().intact
 

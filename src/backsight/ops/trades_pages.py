@@ -1,6 +1,6 @@
 """Closed and open trades: a page of them, and one with its episode."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
@@ -168,7 +168,8 @@ def list_trades(
     if len(trades) > limit:
         last = page[-1]
         listed_at = last.closed_at or last.opened_at or last.known_at
-        next_cursor = cursor_after(after or [listed_at, last.id], horizon, now=ctx.now, query=page_query)
+        end_of_page: Sequence[datetime | float | str] = after or [listed_at, last.id]
+        next_cursor = cursor_after(end_of_page, horizon, now=ctx.now, query=page_query)
     return TradePage(
         trades=page,
         next_cursor=next_cursor,
@@ -279,7 +280,7 @@ class ColumnQuery:
 
 def _by_columns(
     ctx: Context, view: View, request: ColumnQuery, order: TradeOrder, limit: int, after: tuple[float, str] | None
-) -> tuple[list[Trade], int, list[object] | None]:
+) -> tuple[list[Trade], int, list[float | str] | None]:
     """The first trades in an order, one more than the limit; the number of all; and the position of the last shown."""
     from backsight.core.trades.listing import first_in_order
 
