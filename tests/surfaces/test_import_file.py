@@ -77,3 +77,26 @@ def test_the_help_lists_every_format(tmp_path: Path) -> None:
     assert "--map COLUMN=FIELD" in printed
     assert "fills-table" in printed
     assert "backsight import FILE" in " ".join(run(tmp_path, "--help").stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "trades.csv",
+            "symbol,direction,entry_price,exit_price,pnl,closed_at,strategy_name\n"
+            "XAU,upwards,1,2,1,2026-01-01T00:00:00Z,S\n",
+        ),
+        ("fills.csv", "time,symbol,side,quantity,price,fee,fill_id\nnever,XAU,buy,1,2,0,1\n"),
+    ],
+)
+def test_an_import_that_imported_nothing_ends_with_1_and_a_repeated_one_with_0(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    line = (str(file), "--mode", "live", "--skip-broken")
+    ran = run(tmp_path, *line)
+    assert (ran.exit_code, "nothing was changed" in ran.stdout) == (1, True)
+    file.write_text(text.replace("upwards", "long").replace("never", "2026-01-01T00:00:00Z"), encoding="utf-8")
+    assert [run(tmp_path, *line).exit_code, run(tmp_path, *line).exit_code] == [0, 0]
