@@ -25,7 +25,7 @@ from backsight.store.tables import AUDITED, CURRENT
 from backsight.store.transaction import Transaction, insert_all
 from backsight.testing import T0
 from core.memory.test_conditions import CONDITIONS
-from support import is_row, raw
+from support import fresh_postgres, is_row, raw
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 for_type = st.register_type_strategy
@@ -42,11 +42,22 @@ def bits(value: Any) -> Any:
     return struct.pack("<d", value) if isinstance(value, float) else value
 
 
-@pytest.fixture
-def connection(url: str) -> Iterator[Connection]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    """A connection to a store on each database."""
+    is_file = request.param == "sqlite"
+    url = f"sqlite:///{tmp_path_factory.mktemp('mapping')}/store.db" if is_file else fresh_postgres()
     open_memory(url).close()
     with raw(url) as opened:
         yield opened
+
+
+@pytest.fixture
+def connection(store: Connection) -> Iterator[Connection]:
+    """The store without rows: what a test writes is rolled back."""
+    with store.begin_nested() as nested:
+        yield store
+        nested.rollback()
 
 
 @settings(max_examples=60)
