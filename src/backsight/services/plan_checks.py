@@ -7,16 +7,19 @@ from functools import partial
 
 from backsight.core.decision import Decision, LastTick
 from backsight.core.instants import JUST_BEFORE, Horizon
-from backsight.core.memory.conditions import Scalar
+from backsight.core.memory.affective import Mood
+from backsight.core.memory.conditions import STATE_FIELDS, Scalar
 from backsight.core.memory.plan_check import PlanCheck, check_plans, join_checks, plans_holding
 from backsight.core.memory.prospective import MARKET_FIELDS, PlanEvent, number_event
 from backsight.core.orders import entry_direction
 from backsight.core.portfolio import Direction
 from backsight.core.strategies import Deployment
+from backsight.services.deployments import account_of
 from backsight.services.market import context_at, recent_bars
-from backsight.services.mood import mood_at
+from backsight.services.mood import mood_at, mood_in
 from backsight.services.plan_values import PlanSubject, fields_of, plan_values
 from backsight.services.plans import OpenPlans, count_events, open_plans
+from backsight.services.present_state import state_at_tick
 from backsight.store import plans as stored
 from backsight.store.database import Connection
 from backsight.store.transaction import Transaction
@@ -91,15 +94,15 @@ def check_plans_at_tick(
     orders, before = [each.order for each in decision.proposals], decision.before
     symbols: list[str | None] = [order.symbol for order in orders]
     symbols += [position.symbol for position in before.portfolio.positions]
-    fields = fields_of(candidates.plans)
+    fields, mood = fields_of(candidates.plans), _mood_shown(connection, deployment, decision, candidates)
     needs_former = last is not None and any(state.plan.crosses for state in candidates.plans)
     checks: list[PlanCheck] = []
     for symbol in dict.fromkeys(symbols or [None]):
         directions = (entry_direction(order, before) for order in orders if order.symbol == symbol)
         direction = next((each for each in directions if each is not None), None)
         inputs = CheckInputs(
-            values=values_at_tick(connection, deployment, symbol, direction, at=decision.at, fields=fields),
-            former_values=values_at_tick(connection, deployment, symbol, None, at=last.at, fields=fields)
+            values=values_at_tick(connection, deployment, symbol, direction, at=decision.at, fields=fields, mood=mood),
+            former_values=former_values(connection, deployment, symbol, at=last.at, fields=fields)
             if last is not None and needs_former
             else None,
             symbol=symbol,
@@ -113,6 +116,25 @@ def check_plans_at_tick(
     return checks
 
 
+def _mood_shown(connection: Connection, deployment: Deployment, decision: Decision, plans: OpenPlans) -> Mood:
+    """The mood that the prompt of a tick shows: before the decision, after what the snapshot tells."""
+    at, view = decision.at, View(connection, deployment.owner_id, Horizon(as_of=decision.at - JUST_BEFORE))
+    if STATE_FIELDS.isdisjoint(fields_of(plans.plans)):
+        return mood_in(view, deployment)
+    account, sequence, recorded_at = account_of(connection, deployment), decision.sequence, decision.recorded_at
+    return state_at_tick(
+        view, deployment, account, decision.before, at=at, sequence=sequence, unstored=(), recorded_at=recorded_at
+    ).mood
+
+
+def former_values(
+    connection: Connection, deployment: Deployment, symbol: str | None, *, at: datetime, fields: frozenset[str]
+) -> dict[str, Scalar]:
+    """The values at the tick before, with which crossings compare; the mood is the one that this tick left."""
+    mood = mood_at(connection, deployment, at)
+    return values_at_tick(connection, deployment, symbol, None, at=at, fields=fields, mood=mood)
+
+
 def values_at_tick(
     connection: Connection,
     deployment: Deployment,
@@ -121,12 +143,12 @@ def values_at_tick(
     *,
     at: datetime,
     fields: frozenset[str],
+    mood: Mood,
 ) -> dict[str, Scalar]:
-    """The values that conditions may compare at a tick: the market by its stored bars, and the mood before the tick."""
+    """The values that conditions may compare at a tick, with the market by its stored bars."""
     view = View(connection, deployment.owner_id, Horizon(as_of=at))
     context = None
     if symbol is not None and not MARKET_FIELDS.isdisjoint(fields):
         context = context_at(symbol, at, recent_bars(view, symbol))
     subject = PlanSubject(context=context, symbol=symbol, direction=direction)
-    mood = mood_at(connection, deployment, at - JUST_BEFORE)
     return plan_values(view, deployment, subject, mood=mood, fields=fields, now=at)

@@ -10,7 +10,7 @@ from backsight.core.memory.plan_check import check_plans
 from backsight.core.portfolio import DIRECTIONS, Direction
 from backsight.core.prompts.plans import PlanLine
 from backsight.core.strategies import Deployment
-from backsight.services.plan_checks import values_at_tick
+from backsight.services.plan_checks import former_values
 from backsight.services.plan_evidence import present_evidence
 from backsight.services.plan_values import PlanSubject, fields_of, plan_values
 from backsight.services.plans import open_plans
@@ -40,7 +40,7 @@ def applying_plans(
     for context in contexts or [ContextVector()]:
         former: Mapping[str, object] | None = None
         if crosses and former_at is not None:
-            former = values_at_tick(view.connection, deployment, context.symbol, None, at=former_at, fields=fields)
+            former = former_values(view.connection, deployment, context.symbol, at=former_at, fields=fields)
         for direction in directions:
             subject = PlanSubject(context=context, symbol=context.symbol, direction=direction)
             values = plan_values(view, deployment, subject, mood=mood, fields=fields, now=now)

@@ -128,6 +128,8 @@ MOOD_FIELDS: Mapping[str, str] = {
 """The fields of the mood by their names in conditions; `drawdown` is added where the equity is known."""
 MOOD_AT_ENTRY = ("mood.confidence", "mood.consecutive_losses", "drawdown", "drawdown_state", "risk_appetite")
 """The fields of the mood that follow from the agent's state in a context vector."""
+STATE_FIELDS = frozenset({*MOOD_FIELDS, *MOOD_AT_ENTRY, "drawdown_pct", "consecutive_losses", "confidence"})
+"""The fields of the agent's state, by all their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
