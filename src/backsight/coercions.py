@@ -98,10 +98,9 @@ FLAGS: Mapping[Any, bool] = {"true": True, "yes": True, "1": True, "false": Fals
 MOST_NOTES = 20
 LONGEST_NUMBER = LONGEST_EXCERPT = 40
 _NUMBER = re.compile(
-    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+|[0-9]{1,3}(?:,[0-9]{3}){2,})(?:[eE][+-]?[0-9]+)?"
+    r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++|[0-9]{1,3}(?:,[0-9]{3})++\.[0-9]++|[0-9]{1,3}(?:,[0-9]{3}){2,}+)(?:[eE][+-]?[0-9]++)?"
 )
 """A number as text. `1,234` is none: it may be 1234, and 1.234 where a comma is the decimal sign."""
-_UTC = re.compile(r"\s*(?:UTC|GMT|Z)$", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -320,10 +319,22 @@ def _instant_of(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    candidate = f"{text}T00:00:00Z" if PLAIN_DATE.fullmatch(text) else _UTC.sub("Z", text).upper()
+    candidate = f"{text}T00:00:00Z" if PLAIN_DATE.fullmatch(text) else _with_z(text.upper())
     if candidate == value or (_aware(value) and text == value):
         return value
     return candidate if _aware(candidate) else value
+
+
+def _with_z(text: str) -> str:
+    """The text of a time whose zone is spelt `UTC` or `GMT`, with a `Z` instead.
+
+    >>> _with_z("2026-06-04 10:00 UTC"), _with_z("2026-06-04T10:00Z")
+    ('2026-06-04 10:00Z', '2026-06-04T10:00Z')
+    """
+    for zone in ("UTC", "GMT"):
+        if text.endswith(zone):
+            return text.removesuffix(zone).rstrip() + "Z"
+    return text
 
 
 def _aware(text: str) -> bool:

@@ -274,7 +274,8 @@ def test_the_exposure_equals_a_calculation_by_hand(
     memory.record_bars(bars=bars_around(T0 - timedelta(days=3), 0.5))  # of the event that concerns another symbol
     if count:
         planted = [bar for event, move in zip(past, MOVES, strict=False) for bar in bars_around(event, move)]
-        memory.record_bars(bars=sorted(planted, key=lambda bar: bar.opened_at))
+        planted.sort(key=lambda bar: bar.opened_at)
+        memory.record_bars(bars=planted)
     with_position(memory, clock, side)
     (exposure,) = memory.get_upcoming_events(deployment="VolBreakout@main").your_exposure
     own = MOVES[:count]
@@ -337,7 +338,8 @@ def test_daily_bars_are_too_coarse_and_gaps_do_not_count(memory: Memory, clock: 
     complete = [bar for event in past[:2] for bar in bars_around(event, 0.1)]
     in_a_gap = bars_around(past[2] - 2 * HOUR, 0.1)  # no bar ends within an hour before the event
     no_end = bars_around(past[3], 0.1)[:1]
-    memory.record_bars(bars=sorted([*complete, *in_a_gap, *no_end], key=lambda bar: bar.opened_at))
+    planted = sorted([*complete, *in_a_gap, *no_end], key=lambda bar: bar.opened_at)
+    memory.record_bars(bars=planted)
     assert reason() == "2 past events with bars; 3 are needed"
 
 

@@ -139,9 +139,9 @@ def test_seed_calls_work_before_the_first_deployment(memory: Memory) -> None:
     plan = memory.create_trading_plan(
         trigger_condition={"regime": "ranging"}, planned_action={"type": "skip_trade"}, reasoning="it ranges"
     ).plan
-    checked = memory.check_active_plans(current_context={"regime": "ranging"})  # type: ignore[arg-type]
+    checked = memory.check_active_plans(current_context={"regime": "ranging"})
     assert ([each.plan for each in checked.applying], checked.rising, checked.each) == ([plan], (plan.id,), ())
-    again = memory.check_active_plans(current_context={"regime": "ranging"})  # type: ignore[arg-type]
+    again = memory.check_active_plans(current_context={"regime": "ranging"})
     assert ([each.plan for each in again.applying], again.rising) == ([plan], ())
     assert [each.id for each in memory.recall_memories(symbol="BTC", context_regime="ranging").plans] == [plan.id]
     state = memory.get_agent_state()
@@ -191,7 +191,7 @@ def test_plans_are_checked_for_each_deployment(memory: Memory, clock: FakeClock)
         trigger_condition={"regime": "ranging"}, planned_action={"type": "alert"}, reasoning="it ranges", priority=0.1
     ).plan
     clock.advance(hours=1)
-    checked = memory.check_active_plans(current_context={"regime": "ranging"})  # type: ignore[arg-type]
+    checked = memory.check_active_plans(current_context={"regime": "ranging"})
     own, everywhere = (each.plan.id for each in checked.applying)
     assert everywhere == plan.id
     applying = {each.deployment: each.applying for each in checked.each}
@@ -200,7 +200,7 @@ def test_plans_are_checked_for_each_deployment(memory: Memory, clock: FakeClock)
         f"All 2 deployments are sim. 2 of 2 open plans apply now. By deployment: 2 to {first!r}, 1 to {second!r}."
     )
     assert {each.plan.id: each.times_fired for each in memory.list_plans().plans} == {own: 1, plan.id: 2}
-    assert memory.check_active_plans(current_context={"regime": "ranging"}).rising == ()  # type: ignore[arg-type]
+    assert memory.check_active_plans(current_context={"regime": "ranging"}).rising == ()
     clock.advance(days=40)
     assert memory.check_active_plans().expired == (own, plan.id)
     assert memory.verify_audit().intact
