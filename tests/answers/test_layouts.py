@@ -11,7 +11,6 @@ import pytest
 
 from backsight.answers.blocks import Block, Body, CellTemplate, Each, Excerpts, Handle, Line, Quoted, Rows, Values
 from backsight.answers.layouts import LAYOUTS
-from backsight.answers.values import Template
 from backsight.memory import OPERATIONS
 
 
@@ -54,8 +53,11 @@ def _attribute(kind: type, name: str) -> Any:
     return found
 
 
-def names_in(template: Template) -> Iterator[str]:
+def names_in(template: CellTemplate) -> Iterator[str]:
     """The attributes that a template names."""
+    if isinstance(template, Quoted):
+        yield from names_in(template.text)
+        yield from filter(None, [template.whole])
     if isinstance(template, str):
         yield from (name for _, name, _, _ in Formatter().parse(template) if name is not None)
 
@@ -63,16 +65,13 @@ def names_in(template: Template) -> Iterator[str]:
 def check(block: Block, answer: Any) -> None:
     """Look up every name of a block."""
 
-    def look_up(hint: Any, *templates: Template) -> None:
+    def look_up(hint: Any, *templates: CellTemplate) -> None:
         for template in templates:
             for name in names_in(template):
                 hint_at(hint, name)
 
     def columns(hint: Any, templates: Mapping[str, CellTemplate]) -> None:
-        look_up(hint, *(each.text if isinstance(each, Quoted) else each for each in templates.values()))
-        for each in templates.values():
-            if isinstance(each, Quoted) and each.whole:
-                hint_at(hint, each.whole)
+        look_up(hint, *templates.values())
 
     match block:
         case Line(text):
