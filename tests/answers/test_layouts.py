@@ -11,7 +11,6 @@ import pytest
 
 from backsight.answers.blocks import Block, Body, CellTemplate, Each, Excerpts, Handle, Line, Quoted, Rows, Values
 from backsight.answers.layouts import LAYOUTS
-from backsight.answers.values import Template
 from backsight.memory import OPERATIONS
 
 
@@ -54,39 +53,36 @@ def _attribute(kind: type, name: str) -> Any:
     return found
 
 
-def names_in(template: Template) -> Iterator[str]:
+def names_in(template: CellTemplate) -> Iterator[str]:
     """The attributes that a template names."""
+    if isinstance(template, Quoted):
+        yield from names_in(template.text)
+        yield from filter(None, [template.whole])
     if isinstance(template, str):
         yield from (name for _, name, _, _ in Formatter().parse(template) if name is not None)
 
 
-def look_up(hint: Any, *templates: Template) -> None:
-    """Look up the names of some templates."""
-    for template in templates:
-        for name in names_in(template):
-            hint_at(hint, name)
-
-
-def look_up_cells(hint: Any, templates: Mapping[str, CellTemplate]) -> None:
-    """Look up the names of the columns of a table."""
-    for template in templates.values():
-        look_up(hint, template.text if isinstance(template, Quoted) else template)
-        if isinstance(template, Quoted) and template.whole:
-            hint_at(hint, template.whole)
-
-
 def check(block: Block, answer: Any) -> None:
     """Look up every name of a block."""
+
+    def look_up(hint: Any, *templates: CellTemplate) -> None:
+        for template in templates:
+            for name in names_in(template):
+                hint_at(hint, name)
+
+    def columns(hint: Any, templates: Mapping[str, CellTemplate]) -> None:
+        look_up(hint, *templates.values())
+
     match block:
         case Line(text):
             look_up(answer, text)
         case Rows(path, templates) if isinstance(path, str):
-            look_up_cells(items_of(hint_at(answer, path)), templates)
+            columns(items_of(hint_at(answer, path)), templates)
         case Values(path, templates):
-            look_up_cells(items_of(hint_at(answer, path)), templates)
+            columns(items_of(hint_at(answer, path)), templates)
             hint_at(answer, block.unless)
         case Excerpts(path, templates):
-            look_up_cells(items_of(hint_at(answer, path)), templates)
+            columns(items_of(hint_at(answer, path)), templates)
             hint_at(answer, block.words)
         case Each(path, text):
             look_up(items_of(hint_at(answer, path)), text)

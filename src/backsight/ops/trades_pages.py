@@ -289,7 +289,7 @@ def _by_columns(
     first = first_in_order(columns, rows, order, most=limit + 1, after=after)
     trades = stored.trades_then(view, [name for _, name in first])
     shown = [trades[name] for _, name in first if name in trades]
-    last = list(first[limit - 1]) if len(first) > limit else None
+    last: list[float | str] | None = [*first[limit - 1]] if len(first) > limit else None
     return shown, len(rows), last
 
 

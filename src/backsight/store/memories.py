@@ -215,19 +215,28 @@ def last_inactions(
     view: View, deployments: Iterable[str], symbols: Iterable[str], matches: Callable[[Episode], bool], *, most: int
 ) -> tuple[Episode, ...]:
     """The last inactions of some deployments in some symbols, newest first; of a series with one reason, the last."""
-    ids = [
-        episode_id
-        for deployment, symbol in product(deployments, symbols)
-        for episode_id in view.connection.execute(
-            _LAST_INACTIONS, parameters(view.owner, view.horizon, deployment=deployment, symbol=symbol)
-        ).scalars()
-    ]
+    places = product(deployments, symbols)
+    ids = [each for deployment, symbol in places for each in _last_inaction_ids(view, deployment, symbol)]
     last_of_series: dict[str, Episode] = {}
     inactions = episodes_by_id(view, ids).values()
     for inaction in sorted(inactions, key=lambda each: (each.ended_at, each.count, each.id), reverse=True):
         if inaction.archived_at is None and matches(inaction):
             last_of_series.setdefault(inaction.series_id, inaction)
     return tuple(last_of_series.values())[:most]
+
+
+def _last_inaction_ids(view: View, deployment: str, symbol: str) -> Sequence[str]:
+    """The ids of the last inactions of a deployment in a symbol; with all episodes in view, they are read once."""
+    connection, owner = view.connection, view.owner
+
+    def read() -> Sequence[str]:
+        values = parameters(owner, view.horizon, deployment=deployment, symbol=symbol)
+        return connection.execute(_LAST_INACTIONS, values).scalars().all()
+
+    last_known = ends_of_episodes(connection, owner).last_known
+    if last_known is not None and last_known > view.as_of:
+        return read()
+    return unchanged(connection, owner, ("inactions", deployment, symbol), (EPISODES,), read)
 
 
 def last_of_series(view: View, inaction: Episode) -> Episode:

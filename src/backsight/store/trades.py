@@ -694,6 +694,8 @@ class TradeReasons(NamedTuple):
 
 
 NO_REASONS = TradeReasons(None, None)
+MOST_REASONS = 256
+"""Trades whose reasons are kept between reads."""
 _T = TRADES.table.c
 _REASONS = select(_T.id, _T.known_at, _T.recorded_at, _T.entry_reason, _T.exit_reason).where(
     _T.owner_id == OWNED, _T.id.in_(bindparam("ids", expanding=True))
@@ -701,11 +703,20 @@ _REASONS = select(_T.id, _T.known_at, _T.recorded_at, _T.entry_reason, _T.exit_r
 
 
 def reasons_then(view: View, ids: Collection[str]) -> dict[str, TradeReasons]:
-    """Why the given trades were opened and closed, as it was known at the view's horizon, by id."""
-    rows = view.connection.execute(_REASONS, parameters(view.owner, ids=list(ids))) if ids else ()
+    """Why the given trades were opened and closed, as it was known at the view's horizon, by id.
+
+    The current versions of trades in the last answers are not read again.
+    """
+    cached: dict[str, Any] = unchanged(view.connection, view.owner, "reasons of trades", (TRADES,), dict)
+    if len(cached) > MOST_REASONS:
+        cached.clear()
+    missing = [trade_id for trade_id in ids if trade_id not in cached]
+    if missing:
+        cached |= {row.id: row for row in view.connection.execute(_REASONS, parameters(view.owner, ids=missing))}
+    current = (cached[trade_id] for trade_id in ids if trade_id in cached)
     reasons = {
         row.id: TradeReasons(row.entry_reason, row.exit_reason)
-        for row in rows
+        for row in current
         if view.horizon.holds(row.known_at, row.recorded_at)
     }
     former = (trade_then(view, trade_id) for trade_id in ids if trade_id not in reasons)
