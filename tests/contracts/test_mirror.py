@@ -28,6 +28,7 @@ DOUBLE = "a stand-in for tests, which fail if it is wrong"
 ELSEWHERE = {
     "store/change_instants.py": ("ops/test_pages_queries.py", QUERIES),
     "store/verifications.py": ("ops/test_pages_queries.py", QUERIES),
+    "surfaces/agent_guide.py": ("docs/test_agent_guide.py", "The page is compared with the prompt that it makes."),
     "surfaces/web/actions.py": ("surfaces/web/test_pages.py", PAGES),
     "surfaces/web/application.py": ("surfaces/web/test_pages.py", PAGES),
     "surfaces/web/background.py": ("surfaces/web/test_pages.py", PAGES),

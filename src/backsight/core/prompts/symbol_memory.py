@@ -157,8 +157,8 @@ class RecalledLine:
 
     def _ending(self, tokens: int) -> str:
         """The exit and the holding time."""
-        ended = exit_in_words(self.exit_reason, tokens=tokens) or ("," if self.hold else "")
-        return f"{ended}{f' after {self.hold}' if self.hold else ''}"
+        exit_words = exit_in_words(self.exit_reason, tokens=tokens) or ("," if self.hold else "")
+        return f"{exit_words}{f' after {self.hold}' if self.hold else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
