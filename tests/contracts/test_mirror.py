@@ -26,6 +26,7 @@ PAGES = "pages are tested as a whole, here and in a browser"
 WHOLE = "a part of one working, which is tested as a whole"
 DOUBLE = "a stand-in for tests, which fail if it is wrong"
 ELSEWHERE = {
+    "services/ledger_rows.py": ("services/test_present_state.py", "it matters only in the ticks of one instant"),
     "store/change_instants.py": ("ops/test_pages_queries.py", QUERIES),
     "store/verifications.py": ("ops/test_pages_queries.py", QUERIES),
     "surfaces/agent_guide.py": ("docs/test_agent_guide.py", "The page is compared with the prompt that it makes."),

@@ -356,6 +356,61 @@ def test_a_reported_close_at_a_level_that_the_bars_reached_has_that_levels_reaso
     assert (trade.exit_price, trade.exit_reason, trade.closed_at) == (price, reason, at(0.5))
 
 
+AT_LEVELS: list[tuple[float, dict[str, Any], float, str]] = [
+    (2.0, {"stop_price": 95.0}, 95.0, "stop_loss"),
+    (2.0, {"stop_price": 95.0}, 95.0 * 1.0002, "stop_loss"),
+    (2.0, {"stop_price": 95.0}, 95.0 * 1.0003, "unexplained"),
+    (2.0, {"stop_price": 95.0}, 90.0, "stop_loss"),
+    (2.0, {"target_price": 110.0}, 110.0 * 0.9998, "take_profit"),
+    (2.0, {"target_price": 110.0}, 110.0 * 0.9997, "unexplained"),
+    (2.0, {"stop_price": 95.0, "target_price": 110.0}, 100.0, "unexplained"),
+    (-2.0, {"stop_price": 105.0}, 106.0, "stop_loss"),
+    (-2.0, {"stop_price": 105.0, "target_price": 90.0}, 90.0, "take_profit"),
+    (-2.0, {"stop_price": 105.0, "target_price": 90.0}, 95.0, "unexplained"),
+]
+
+
+@pytest.mark.parametrize("reported", [True, False])
+@pytest.mark.parametrize("with_bars", [True, False])
+@pytest.mark.parametrize(("size", "levels", "price", "reason"), AT_LEVELS)
+def test_a_close_at_a_level_has_its_reason_with_and_without_bars(
+    desk: Desk, size: float, levels: dict[str, Any], price: float, reason: str, with_bars: bool, reported: bool
+) -> None:
+    desk.enter(size=size, **levels)
+    report = a_report("f", at(0.5), -size, price)
+    bars = [a_bar(0, 100.0, max(price, 100.0), min(price, 100.0), price)] if with_bars else []
+    desk.tick(1, fills=[report] if reported else [], mark=price, bars=bars)
+    assert desk.trade().exit_reason == reason
+
+
+@pytest.mark.parametrize(("price", "reason"), [(95.5, "stop_loss"), (95.51, "unexplained")])
+def test_a_tick_size_says_how_near_a_level_is(desk: Desk, price: float, reason: str) -> None:
+    desk.memory.save_instrument(symbol="BTC", tick_size=0.5)
+    desk.enter(stop_price=95.0)
+    desk.tick(1, fills=[a_report("f", at(0.5), -2.0, price)])
+    assert desk.trade().exit_reason == reason
+
+
+def test_a_stop_between_the_two_snapshots_of_a_tick_is_the_stop(desk: Desk) -> None:
+    position = desk.enter(stop_price=95.0)
+    desk.tick(1, [position], [], done=[a_report("f", at(1), -2.0, 95.0)])
+    assert desk.trade().exit_reason == "stop_loss"
+
+
+@pytest.mark.parametrize("reported", [True, False])
+def test_the_agents_own_exit_at_its_stop_keeps_its_reason(desk: Desk, reported: bool) -> None:
+    position = desk.enter(stop_price=95.0)
+    done = [a_report("f", at(1), -2.0, 95.0)] if reported else []
+    desk.tick(1, [position], [], done=done, mark=95.0, order=an_order(-2.0, reason="enough"))
+    assert desk.trade().exit_reason == "enough"
+
+
+def test_a_flatten_command_at_the_stop_is_an_external_flatten(desk: Desk) -> None:
+    desk.enter(stop_price=95.0)
+    desk.tick(1, mark=94.0, flatten=True)
+    assert desk.trade().exit_reason == "external_flatten"
+
+
 def test_a_manual_sale_well_above_a_stop_that_was_reached_is_not_the_stop(desk: Desk) -> None:
     desk.enter(stop_price=95.0)
     desk.tick(1, fills=[a_report("f", at(0.5), -2.0, 99.0)], bars=[a_bar(0, 100.0, 101.0, 94.0, 96.0)])

@@ -161,6 +161,8 @@ class SymbolRules:
     """By symbol, where there is an instrument."""
     underlyings: Mapping[str, str] = field(default_factory=dict)
     """By symbol, where it is known."""
+    tick_sizes: Mapping[str, float] = field(default_factory=dict)
+    """By symbol, where it is known."""
 
     def share_underlying(self, symbol: str, other: str) -> bool:
         """Whether two symbols are known to have the same underlying."""
@@ -194,6 +196,7 @@ def symbol_rules(
             lot_steps={each.symbol: each.lot_step for each in known if each.lot_step is not None}, dust=dust or 0.0
         ),
         worths={symbol: worth.at_rate(at_rates.get(worth.currency or "")) for symbol, worth in worths.items()},
+        tick_sizes={each.symbol: each.tick_size for each in known if each.tick_size is not None},
         underlyings={each.symbol: each.underlying for each in known if each.underlying is not None},
     )
 

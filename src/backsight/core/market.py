@@ -84,12 +84,35 @@ def bars_closed_by(bars: Sequence[Bar], *, at: datetime) -> list[Bar]:
     return [bar for bar in bars if bar.closes_at <= at]
 
 
-def aggregate(bars: Sequence[Bar], *, interval_seconds: int) -> list[Bar]:
+LONGER_INTERVALS = (3_600, 86_400)
+"""Hourly and daily bars are stored beside shorter ones, because the ATRs of a context need them."""
+RESTING = 2
+"""Bars without which a market counts as resting: a single one may only be late."""
+
+
+def with_longer_intervals(bars: Sequence[Bar], *, until: datetime | None = None) -> list[Bar]:
+    """The bars of a series and the complete hourly and daily bars made from them; `until` as in `aggregate`.
+
+    Backtests, live loops and replays store the same bars, and so show the same prompts.
+    """
+    longer = [
+        bar
+        for seconds in LONGER_INTERVALS
+        if bars and bars[0].interval_seconds < seconds and seconds % bars[0].interval_seconds == 0
+        for bar in aggregate(bars, interval_seconds=seconds, until=until)
+    ]
+    return [*bars, *longer]
+
+
+def aggregate(bars: Sequence[Bar], *, interval_seconds: int, until: datetime | None = None) -> list[Bar]:
     """The complete longer bars of the same market: whole UTC hours or days (multiples of the interval since 1970).
 
     A longer bar is complete if the given bars reach both its ends: one opens at its start or before, and one closes at
     its end or after. Hours without trades inside it are normal: gold rests an hour a day, stocks most of the day. A bar
     that crosses an end belongs to neither side, so both sides are left out. The bars must pass `check_bars`.
+
+    If the bars are those that had closed `until` an instant, a market that gave none for two intervals rests: then the
+    hour or day is complete without a further bar.
 
     >>> minutes = [Bar(symbol="BTC", interval_seconds=60, opened_at=EPOCH + timedelta(minutes=n), open=n,
     ...                high=n + 2.0, low=n - 1.0, close=n + 1.0, volume=10.0) for n in range(8)]
@@ -108,7 +131,10 @@ def aggregate(bars: Sequence[Bar], *, interval_seconds: int) -> list[Bar]:
     first, last = min(parts), max(parts)
     if bars[0].opened_at > EPOCH + first * length:
         incomplete.add(first)
-    if bars[-1].closes_at < EPOCH + (last + 1) * length:
+    reach, interval = bars[-1].closes_at, timedelta(seconds=bars[0].interval_seconds)
+    if until is not None and until - reach >= RESTING * interval:
+        reach = until
+    if reach < EPOCH + (last + 1) * length:
         incomplete.add(last)
     return [
         _joined(part, opened_at=EPOCH + number * length, interval_seconds=interval_seconds)

@@ -11,7 +11,7 @@ from typing import Protocol
 from backsight.core.errors import Invalid
 from backsight.core.ids import derive_id
 from backsight.core.instants import format_instant
-from backsight.core.market import EPOCH, Bar, aggregate, check_bars
+from backsight.core.market import EPOCH, Bar, check_bars, with_longer_intervals
 from backsight.memory import Memory
 from backsight.ports import Agent, Broker
 from backsight.runtime.clock import SimulatedClock
@@ -19,8 +19,6 @@ from backsight.runtime.tick import TickInput, run_tick
 
 HISTORY = 600
 """The number of bars of each symbol that the agent sees."""
-LONGER_INTERVALS = (3_600, 86_400)
-"""Hourly and daily bars are stored too, because the ATRs of a context need them."""
 CHUNK = 5_000
 
 Progress = Callable[[int, int], None]
@@ -63,7 +61,9 @@ def record_history(
     memory: Memory, clock: SimulatedClock, bars: Mapping[str, Sequence[Bar]], *, progress: Progress = lambda *_: None
 ) -> None:
     """Store the bars and the hourly and daily bars made from them; each bar is known from its close on."""
-    all_bars = [bar for series in bars.values() for bar in _with_longer_intervals(series)]
+    for series in bars.values():
+        check_bars(series)
+    all_bars = [bar for series in bars.values() for bar in with_longer_intervals(series)]
     clock.at = max(bar.closes_at for bar in all_bars)
     for first in range(0, len(all_bars), CHUNK):
         memory.record_bars(bars=all_bars[first : first + CHUNK])
@@ -112,14 +112,6 @@ def run_backtest(
         last_at=moments[-1],
         equity=tuple(equity),
     )
-
-
-def _with_longer_intervals(series: Sequence[Bar]) -> Iterator[Bar]:
-    check_bars(series)
-    yield from series
-    for seconds in LONGER_INTERVALS:
-        if series and series[0].interval_seconds < seconds and seconds % series[0].interval_seconds == 0:
-            yield from aggregate(series, interval_seconds=seconds)
 
 
 def _moments(bars: Mapping[str, Sequence[Bar]], every: timedelta) -> Iterator[datetime]:

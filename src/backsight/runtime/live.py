@@ -9,13 +9,14 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from backsight.core.errors import BacksightError, Unavailable
 from backsight.core.ids import canonical_json
-from backsight.core.market import EPOCH
+from backsight.core.instants import JUST_BEFORE, Horizon
+from backsight.core.market import EPOCH, Bar, with_longer_intervals
 from backsight.core.orders import last_mark
 from backsight.memory import OPERATIONS, Memory
 from backsight.ops.claims import LEASE_SECONDS, ClaimedTick
@@ -23,6 +24,8 @@ from backsight.ops.ticks import ClosedTick
 from backsight.ports import Agent, Broker, Clock, Feed
 from backsight.runtime.recovery import settle_proposals
 from backsight.runtime.tick import Closing, TickInput, play_tick
+from backsight.store import bars as stored_bars
+from backsight.store.view import View
 
 LOG = logging.getLogger("backsight")
 
@@ -87,6 +90,8 @@ class LiveLoop:
         self._feed = feed
         self._settings = settings
         self._last_at = EPOCH
+        self._closed_until: dict[tuple[str, int], datetime] = {}
+        """The last close of the stored bars by symbol and length in seconds."""
         self._unrecorded: Closing | None = None
         """What a tick must be closed with that the store could not record yet."""
 
@@ -97,7 +102,7 @@ class LiveLoop:
         claim = self._claim(at)
         settings = self._settings
         bars = {symbol: self._feed.closed_bars(symbol, until=at) for symbol in settings.symbols}
-        new_bars = [bar for series in bars.values() for bar in series if bar.closes_at > self._last_at]
+        new_bars = [bar for series in bars.values() if series for bar in self._new_bars(series, at)]
         tick = TickInput(
             at=at,
             sequence=claim.sequence,
@@ -116,7 +121,31 @@ class LiveLoop:
         )
         closed = self._close(closing)
         self._last_at = at
+        for bar in new_bars:
+            self._closed_until[bar.symbol, bar.interval_seconds] = bar.closes_at
         return closed
+
+    def _new_bars(self, series: Sequence[Bar], at: datetime) -> Iterator[Bar]:
+        """The bars of a series that are new since the last tick, and the hours and days that are complete with them."""
+        first = series[0]
+        with self._memory.reading() as connection:
+            view = View(connection, self._memory.owner, Horizon(as_of=at))
+            whole = [*_bars_before(view, first, at), *series]
+            for bar in with_longer_intervals(whole, until=at):
+                if bar.interval_seconds == first.interval_seconds:
+                    is_new = bar.closes_at > self._last_at and bar.opened_at >= first.opened_at
+                else:
+                    is_new = bar.closes_at > self._stored_until(view, bar)
+                if is_new:
+                    yield bar
+
+    def _stored_until(self, view: View, bar: Bar) -> datetime:
+        """The last close of the stored bars of a bar's symbol and length: what is stored is not made again."""
+        key = bar.symbol, bar.interval_seconds
+        if key not in self._closed_until:
+            last = stored_bars.last_bars(view, symbol=bar.symbol, counts={bar.interval_seconds: 1})
+            self._closed_until[key] = max((each.closes_at for bars in last.values() for each in bars), default=EPOCH)
+        return self._closed_until[key]
 
     def release(self) -> None:
         """Give the account free for another loop, unless a tick is still to be recorded."""
@@ -193,6 +222,20 @@ class LiveLoop:
     def _give_up(self) -> None:
         self._unrecorded = None
         self._memory.release_claim(deployment=self._settings.deployment, holder=self._settings.holder)
+
+
+DAY = timedelta(days=1)
+
+
+def _bars_before(view: View, first: Bar, at: datetime) -> list[Bar]:
+    """The stored bars before the first one of a feed that does not reach back to the beginning of its last day."""
+    if first.opened_at <= EPOCH + (at - JUST_BEFORE - EPOCH) // DAY * DAY:
+        return []
+    count = 2 * int(DAY.total_seconds()) // first.interval_seconds
+    then = replace(view, horizon=Horizon(as_of=first.opened_at))
+    return stored_bars.last_bars(then, symbol=first.symbol, counts={first.interval_seconds: count}).get(
+        first.interval_seconds, []
+    )
 
 
 def next_moment(now: datetime, every: timedelta) -> datetime:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from backsight.core.decision import AgentDecision, AgentInput, Decision
 from backsight.core.errors import NotFound
 from backsight.core.instants import format_instant
-from backsight.core.market import Bar
+from backsight.core.market import Bar, bars_closed_by, with_longer_intervals
 from backsight.memory import Memory, RecordedTick, ReplayBroker
 from backsight.runtime.clock import SimulatedClock
 from backsight.runtime.tick import TickInput, run_tick
@@ -65,12 +65,13 @@ def replay(
     `responses` are those of `recorded_responses`; a session in which none was recorded needs none.
     """
     broker = ReplayBroker([_recorded_tick(decision) for decision in session])
+    stored = [bar for series in bars.values() for bar in with_longer_intervals(series)]
     last = None
     for decision in session:
         broker.turn_to_next()
         clock.at = decision.seen_at or decision.recorded_at
         closed = {symbol: [bar for bar in series if bar.closes_at <= decision.at] for symbol, series in bars.items()}
-        new_bars = [bar for series in closed.values() for bar in series if last is None or bar.closes_at > last.at]
+        new_bars = [bar for bar in bars_closed_by(stored, at=decision.at) if last is None or bar.closes_at > last.at]
         tick = TickInput(
             at=decision.at,
             sequence=decision.sequence,

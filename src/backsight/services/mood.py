@@ -79,10 +79,10 @@ class MoodFacts:
     """What a tick tells the moods of an account and of a strategy on it."""
 
     equity: EquityFact | TransferFact
-    closed: Sequence[Episode]
+    closed: Sequence[Episode] = ()
     """New closes of the strategy."""
-    corrected: Sequence[Episode]
-    withdrawn: Collection[str]
+    corrected: Sequence[Episode] = ()
+    withdrawn: Collection[str] = ()
     """The episodes of closes that no longer count."""
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from backsight.core.decision import TickReport, Verdict, as_last, decision_of
+from backsight.core.decision import TickReport, Verdict, as_last, decision_id, decision_of
 from backsight.core.market import Bar
-from backsight.core.memory.affective import Mood
+from backsight.core.memory.affective import Mood, equity_fact
 from backsight.core.memory.episodic import episode_id_of, episode_of_trade
 from backsight.core.orders import BrokerSnapshot
 from backsight.core.portfolio import Account
@@ -67,8 +67,11 @@ def state_at_tick(
     The earlier ticks of the same instant are settled first. Whether they, or the tick itself, are stored already makes
     no difference.
     """
-    last = stored_decisions.last_of_account_then(view, account.id)
     rows, settled = LedgerRows(view), list[SettledTick]()
+    if not (sequence or before.portfolio.positions or before.fills or rows.open_trades(account.id)):
+        fact = equity_fact(decision_id(deployment.id, at, sequence), at, sequence, before.portfolio.equity, 0.0)
+        return PresentState(mood=mood_after(view, deployment, [MoodFacts(equity=fact)]))
+    last = stored_decisions.last_of_account_then(view, account.id)
     for tick in _ticks_before(view, account, at=at, sequence=sequence):
         settled.append(settle_tick(rows, replace(tick, last=last), unstored=unstored))
         rows, last = rows.after(settled[-1].row_changes), as_last(tick.decision)

@@ -71,7 +71,7 @@ def test_a_trade_of_long_ago_is_shown_with_its_year() -> None:
 
 
 def test_the_rows_that_are_shown_have_numbers() -> None:
-    lines = [closed(n, opened_at=TEN - n * MINUTE) for n in range(30)]
+    lines = [closed(n, closed_at=TEN - n * MINUTE) for n in range(30)]
     section = recent_trades(lines, now=NOW, k=30)
     numbers = row_numbers(section, lines)
     assert len(numbers) == len(section.rows) < 30
@@ -93,7 +93,7 @@ def test_trades_come_by_exit_the_latest_first_and_ties_by_id() -> None:
 
 
 def test_the_order_in_which_rows_come_does_not_matter() -> None:
-    lines = [closed(n, opened_at=TEN - n % 7 * MINUTE) for n in range(30)]
+    lines = [closed(n, closed_at=TEN - n % 7 * MINUTE) for n in range(30)]
     shuffled = random.Random(7).sample(lines, len(lines))
     assert recent_trades(shuffled, now=NOW, k=30).text == recent_trades(lines, now=NOW, k=30).text
 

@@ -18,10 +18,16 @@ from backsight.core.trades.fold import RoundTrip
 SAME_PRICE = 1e-6
 """Two average prices that differ by less than this share count as equal."""
 
+ROUNDING = 1e-12
+"""Doubles round: a price one tick from a level is within a tick of it."""
+
 SMALLEST_SPLIT = 3
 """In halves: one unit became at least one and a half, or the other way round."""
 SPLIT_ROUNDING = 1e-4
 """Brokers round the average price after a split."""
+
+NEAR_LEVEL = 0.0002
+"""Of a symbol without a tick size, a price within this share of a stop or target counts as at it."""
 
 PhaseName = Literal["since", "now"]
 """`since`: between the last tick and the snapshot before the decision; `now`: from there to the snapshot after it."""
@@ -105,7 +111,14 @@ def infer_fills(
             series = bars.get(trip.symbol, ())
             touch = first_touch(trip, last_seen.get(key), series)
             last_price = _last_price(before, last_seen.get(key), series, at=stamp.at, otherwise=trip.average_cost)
-            closing = _Closing(trip=trip, touch=touch, mark=marks.get(trip.symbol), last_price=last_price)
+            closing = _Closing(
+                trip=trip,
+                touch=touch,
+                mark=marks.get(trip.symbol),
+                last_price=last_price,
+                last_seen=last_seen.get(key),
+                tick_size=rules.tick_sizes.get(trip.symbol),
+            )
         for leg in _legs(closing, position, rules):
             if leg.step == "open" and key in rests:
                 continue
@@ -142,6 +155,31 @@ def first_touch(trip: RoundTrip, position: Position | None, bars: Iterable[Bar])
     return None
 
 
+def level_reason(
+    trip: RoundTrip, position: Position | None, price: float, *, tick_size: float | None = None
+) -> str | None:
+    """The reason of an exit at a price, by the stop and the target that were in force; None if it is at neither.
+
+    A price beyond a level counts as at it: the position would not have lived to see it. The stop comes first.
+
+    >>> from backsight.core.trades.fold import fold
+    >>> from backsight.testing import a_fill, a_position
+    >>> (trip,), position = fold([a_fill()]), a_position(stop_price=95.0, target_price=110.0)
+    >>> [level_reason(trip, position, price) for price in (94.0, 95.01, 95.1, 109.99, 112.0)]
+    ['stop_loss', 'stop_loss', None, 'take_profit', 'take_profit']
+    """
+    if position is None or position.direction != trip.direction:
+        return None
+    way = 1.0 if trip.direction == "long" else -1.0
+    levels = (position.stop_price, -way, "stop_loss"), (position.target_price, way, "take_profit")
+    for level, beyond, reason in levels:
+        if level is not None and beyond * (price - level) >= -(tick_size or NEAR_LEVEL * abs(level)) - ROUNDING * abs(
+            level
+        ):
+            return reason
+    return None
+
+
 def _gapped(opened: float, level: float, way: float) -> float:
     return opened if way * (opened - level) > 0 else level
 
@@ -154,6 +192,8 @@ class _Leg:
     price: float
     source: PriceSource
     touch: Touch | None = None
+    at_level: str | None = None
+    """The reason of an exit whose price is at a stop or target, also where no bars say so."""
     ratio: float | None = None
     """Of a split."""
     moved_out: tuple[Fill, ...] = ()
@@ -170,6 +210,12 @@ class _Closing:
     """The snapshot's mark of its symbol."""
     last_price: float
     """The last price known of its symbol."""
+    last_seen: Position | None = None
+    """The position with the levels that were in force."""
+    tick_size: float | None = None
+
+    def level_reason(self, price: float) -> str | None:
+        return level_reason(self.trip, self.last_seen, price, tick_size=self.tick_size)
 
 
 def _legs(closing: _Closing | None, position: Position | None, rules: SymbolRules) -> list[_Leg]:
@@ -197,7 +243,8 @@ def _legs(closing: _Closing | None, position: Position | None, rules: SymbolRule
     leg = _Leg(step="add", symbol=trip.symbol, quantity=change, price=position.mark, source="mark")
     if abs(want) < abs(have):
         exit_ = touch or Touch(source="mark", price=position.mark, at=trip.opened_at)
-        return [replace(leg, step="reduce", price=exit_.price, source=exit_.source, touch=touch)]
+        reason = closing.level_reason(exit_.price)
+        return [replace(leg, step="reduce", price=exit_.price, source=exit_.source, touch=touch, at_level=reason)]
     if position.average_price is None:
         return [leg]
     return [replace(leg, price=_price_of_addition(trip, position, position.average_price), source="average")]
@@ -248,7 +295,8 @@ def _close(closing: _Closing) -> _Leg:
     )
     if touch is not None:
         return replace(leg, price=touch.price, source=touch.source, touch=touch)
-    return leg if mark is None else replace(leg, price=mark, source="mark")
+    leg = leg if mark is None else replace(leg, price=mark, source="mark")
+    return replace(leg, at_level=closing.level_reason(leg.price))
 
 
 def _last_price(
@@ -390,7 +438,7 @@ def _proposed(leg: _Leg, stamp: FillStamp, key: str) -> Order | None:
 
 
 def _reason(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
-    """The reason of a fill: the level that was touched, the agent's proposal or the flatten command."""
+    """The reason of a fill: a level that bars touched, the order, the flatten command, else a level at its price."""
     if leg.touch is not None:
         return leg.touch.reason
     order = _proposed(leg, stamp, key) or _waiting(leg, stamp)
@@ -398,4 +446,4 @@ def _reason(leg: _Leg, stamp: FillStamp, key: str) -> str | None:
         return order.reason
     if leg.step in ("open", "add", "split", "rename"):
         return None
-    return "external_flatten" if stamp.flattened else "unexplained"
+    return "external_flatten" if stamp.flattened else leg.at_level or "unexplained"

@@ -12,7 +12,7 @@ from backsight.core.market import Bar
 from backsight.core.orders import BrokerReason, BrokerSnapshot
 from backsight.core.portfolio import Position
 from backsight.core.trades.fold import RoundTrip, fold, open_trips, uncounted_transfers
-from backsight.core.trades.infer import FillStamp, Touch, first_touch, infer_fills
+from backsight.core.trades.infer import FillStamp, Touch, first_touch, infer_fills, level_reason
 from backsight.core.trades.late_reports import explain_inferred
 
 AT_LEVEL = 0.001
@@ -65,7 +65,7 @@ def settle(
     openers = frozenset(trip.first_fill_id for trip in ledger)
     # Since the last tick: give reports their reasons, and let them explain fills that were inferred before.
     reported = _flattened(open_trips(ledger), since.reported, since.stamp)
-    reported = _with_level_reasons(open_trips(ledger), reported, last_seen=last_seen, bars=bars)
+    reported = _with_level_reasons(open_trips(ledger), reported, last_seen=last_seen, bars=bars, rules=rules)
     snapshots = sorted({*since.stamp.snapshots, *([] if since.stamp.since is None else [since.stamp.since])})
     explained = explain_inferred(
         stored, reported, openers=openers, snapshots=snapshots, continued=continued, flatness=rules.flatness
@@ -85,16 +85,27 @@ def settle(
     )
     ledger = fold(fills, continued=continued, flatness=rules.flatness)
     openers |= {trip.first_fill_id for trip in ledger}
+    if not now.reported and now.snapshot.portfolio is since.snapshot.portfolio:
+        return _change(stored, fills, ledger)  # the ledger is where the broker is
     # In this tick: reports from before the first snapshot are late, the others are the decision's.
     seen_at = since.snapshot.portfolio.at
     earlier = _reported_late(since.snapshot, now)
-    late = [_not_decided(fill, now.stamp) for fill in now.reported if fill.key in earlier]
+    positions = since.snapshot.portfolio.by_key()
+    late = _with_level_reasons(
+        open_trips(ledger),
+        [_not_decided(fill, now.stamp) for fill in now.reported if fill.key in earlier],
+        last_seen=positions,
+        bars={},
+        rules=rules,
+    )
     fresh = [fill for fill in now.reported if fill.key not in earlier]
     snapshots = [*snapshots, seen_at]
     explained = explain_inferred(
         fills, late, openers=openers, snapshots=snapshots, continued=continued, flatness=rules.flatness
     )
-    reported = [*explained.reported, *_flattened(open_trips(ledger), fresh, now.stamp)]
+    fresh = _flattened(open_trips(ledger), fresh, now.stamp)
+    fresh = _with_level_reasons(open_trips(ledger), fresh, last_seen=positions, bars={}, rules=rules)
+    reported = [*explained.reported, *fresh]
     fills = [*explained.left(fills), *reported]
     # Infer the fills that lead to the snapshot after the decision.
     ledger = fold(fills, continued=continued, flatness=rules.flatness)
@@ -102,7 +113,7 @@ def settle(
         open_trips(ledger),
         now.snapshot,
         stamp=now.stamp,
-        last_seen=since.snapshot.portfolio.by_key(),
+        last_seen=positions,
         bars={},
         known=[*same_instant, *fills],
         uncounted=uncounted_transfers(fills, ledger),
@@ -175,15 +186,23 @@ def _with_level_reasons(
     *,
     last_seen: Mapping[str, Position],
     bars: Mapping[str, Sequence[Bar]],
+    rules: SymbolRules,
 ) -> list[Fill]:
-    """The reports; an exit without a reason gets that of the stop or target that the bars and its price reached."""
+    """The reports; an exit without a reason gets that of the stop or target that the bars or its price reached.
+
+    What a decision ordered is its own reason.
+    """
     fills: list[Fill] = []
     for fill in reported:
-        trip = ledger.get(fill.position_key)
-        if fill.reason is None and trip is not None and _is_exit(fill, ledger):
-            touch = first_touch(trip, last_seen.get(fill.position_key), bars.get(fill.symbol, ()))
-            if touch is not None and fill.price is not None and _is_at(touch, fill.price, trip):
+        trip, price = ledger.get(fill.position_key), fill.price
+        if fill.reason is None and price is not None and trip is not None and _is_exit(fill, ledger):
+            position = last_seen.get(fill.position_key)
+            touch = first_touch(trip, position, bars.get(fill.symbol, ()))
+            if touch is not None and _is_at(touch, price, trip):
                 fill = replace(fill, reason=touch.reason)
+            elif fill.decision_id is None:
+                tick_size = rules.tick_sizes.get(fill.symbol)
+                fill = replace(fill, reason=level_reason(trip, position, price, tick_size=tick_size))
         fills.append(fill)
     return fills
 

@@ -61,7 +61,13 @@ class Witness(Desk24):
             again = replace(before, fills=())
             self.open(sequence=1, before=again, bars=[])
             _, after = self.reported(again, self.broker.snapshot())
-            call = {"deployment": DEPLOYMENT, "at": self.now, "sequence": 1, "before": again, "after": after}
+            call: dict[str, Any] = {
+                "deployment": DEPLOYMENT,
+                "at": self.now,
+                "sequence": 1,
+                "before": again,
+                "after": after,
+            }
             self.memory.close_tick(**call, proposal=order, verdict=verdict)
 
     def open(self, **call: Any) -> OpenedTick:
@@ -287,5 +293,5 @@ def test_a_closed_position_frees_its_risk(memory: Memory, clock: FakeClock) -> N
                 recorded_at=at(2),
             )
         shares.append(open_risk(present.open_trades, "S", ("BTC",), "long"))
-    assert (shares[0].trades, shares[0].share) == (1, pytest.approx(0.001))
-    assert (shares[1].trades, shares[1].share) == (0, 0.0)
+    assert [each.trades for each in shares] == [1, 0]
+    assert [each.share for each in shares] == pytest.approx([0.001, 0.0])
