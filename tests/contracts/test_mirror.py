@@ -33,6 +33,7 @@ ELSEWHERE = {
     "surfaces/connect/files.py": ("surfaces/connect/test_connecting.py", WHOLE),
     "surfaces/connect/screen.py": ("surfaces/connect/test_command.py", WHOLE),
     "surfaces/connect/server_check.py": ("surfaces/connect/test_command.py", WHOLE),
+    "surfaces/agent_guide.py": ("docs/test_agent_guide.py", "The page is compared with the prompt that it makes."),
     "surfaces/web/actions.py": ("surfaces/web/test_pages.py", PAGES),
     "surfaces/web/application.py": ("surfaces/web/test_pages.py", PAGES),
     "surfaces/web/background.py": ("surfaces/web/test_pages.py", PAGES),

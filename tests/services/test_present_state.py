@@ -46,6 +46,13 @@ class Witness(Desk24):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.opened: list[tuple[dict[str, Any], OpenedTick]] = []
+        self.plan = self.memory.create_trading_plan(
+            trigger_condition={"field": "consecutive_losses", "op": ">=", "value": 1},
+            planned_action={"type": "alert"},
+            reasoning="after a loss",
+            expiry_days=900,
+            deployment=DEPLOYMENT,
+        ).plan
 
     def tick(self, ask: Ask | None) -> None:
         self.clock.at = self.now
@@ -99,6 +106,8 @@ class Witness(Desk24):
         assert [present.changes.get(trade.id, trade) for trade in recent] == recent
         preview = self.memory.preview_context(deployment=DEPLOYMENT, as_of=self.now, symbols=list(SYMBOLS))
         assert texts(opened.segments) == texts(preview.segments)
+        plans = texts(opened.segments, ("plans",)).get("plans", "")
+        assert (self.plan.id in closed.plans) == (self.plan.reasoning in plans)
 
     def present(self, before: BrokerSnapshot, bars: list[Bar]) -> PresentState:
         with self.memory.reading() as connection:

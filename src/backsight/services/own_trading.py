@@ -44,12 +44,12 @@ def _habits(view: View, deployment: Deployment) -> tuple[tuple[str, str], ...]:
 
 def _declines(outlooks: Iterable[SymbolOutlook]) -> Iterator[Decline]:
     """The declines that outlooks take into account: that of the strategy once, then those of symbols."""
-    found: dict[tuple[str | None, datetime], Decline] = {}
+    declines: dict[tuple[str | None, datetime], Decline] = {}
     for outlook in outlooks:
         for (_, symbol), since in outlook.falling_since.items():
             counts = [direction.counts[0] for direction in outlook.directions]
             won, n = (outlook.trades.won, outlook.trades.n) if symbol is None else (
                 sum(count.won for count in counts), sum(count.n for count in counts)
             )  # fmt: skip
-            found.setdefault((symbol, since), Decline(symbol=symbol, since=since, won=won, n=n))
-    return iter(sorted(found.values(), key=lambda decline: (decline.symbol is not None, decline.symbol or "")))
+            declines.setdefault((symbol, since), Decline(symbol=symbol, since=since, won=won, n=n))
+    return iter(sorted(declines.values(), key=lambda decline: (decline.symbol is not None, decline.symbol or "")))

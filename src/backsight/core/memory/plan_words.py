@@ -225,7 +225,7 @@ def values_in_words(condition: Condition, values: Mapping[str, object]) -> list[
         before, text, noun = _NUMBERS[field]
         if text is percentage:
             value = round(value, 2 if value >= 0.1 else 3)
-        texts.append(" ".join(filter(None, (before, text(value), noun))))
+        texts.append(" ".join(filter(None, (before, text(value), _of_one(noun) if value == 1 else noun))))
     return texts
 
 
@@ -289,7 +289,22 @@ def _comparison_in_words(comparison: FieldComparison) -> str:
         than = "its forecast" if field.endswith(".surprise") else "its previous value"
         side = {"<": "below", "<=": "not above", ">": "above", ">=": "not below"}[op]
         return f"{_kind(field.partition('.')[0])} {side} {than}"
+    if comparison.value == 1:
+        noun_after = _of_one(noun_after)
     return _compared(comparison, noun_before, text, noun_after)
+
+
+def _of_one(noun: str) -> str:
+    """A counted noun in the singular.
+
+    >>> _of_one("losses in a row"), _of_one("days since the last trade")
+    ('loss in a row', 'day since the last trade')
+    """
+    first, *rest = noun.split(" ")
+    return " ".join((_SINGULAR.get(first, first), *rest))
+
+
+_SINGULAR: Mapping[str, str] = {"losses": "loss", "wins": "win", "hours": "hour", "days": "day", "points": "point"}
 
 
 def _compared(comparison: FieldComparison, before: str, text: Callable[[Any], str], after: str) -> str:

@@ -21,7 +21,7 @@ from backsight.core.recall.base_rate import with_joined
 from backsight.core.recall.rank import RecalledMemory, outcome_in_words
 from backsight.core.recall.won_counts import AllTrades, WonCount
 from backsight.core.recommended_size import FEWEST_TRADES, PositionSize
-from backsight.core.regime import Session
+from backsight.core.regime import Regime, Session
 from backsight.core.text.counts import count_of
 from backsight.core.text.tokens import estimate
 from backsight.core.text.untrusted_text import name, quote, shorten
@@ -126,7 +126,7 @@ class RecalledLine:
 
     id: str
     at: datetime
-    """When the trade was entered; the instant of a call, or of a trade whose entry is not known, is its end."""
+    """When the trade ended, as in its row among the recent trades; the instant at which a call was judged."""
     symbol: str
     direction: Direction | None
     result: str
@@ -157,8 +157,8 @@ class RecalledLine:
 
     def _ending(self, tokens: int) -> str:
         """The exit and the holding time."""
-        ended = exit_in_words(self.exit_reason, tokens=tokens) or ("," if self.hold else "")
-        return f"{ended}{f' after {self.hold}' if self.hold else ''}"
+        exit_words = exit_in_words(self.exit_reason, tokens=tokens) or ("," if self.hold else "")
+        return f"{exit_words}{f' after {self.hold}' if self.hold else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,15 +178,22 @@ class SymbolMemory:
     warnings: tuple[RecalledLine, ...] = ()
 
 
+REGIMES: Mapping[Regime, str] = {"volatile": "wide swings without a trend"}
+"""Regimes whose names would contradict the volatility beside them."""
+
+
 def now_in_words(context: ContextVector) -> str:
     """The market as memory classifies it; what is not known is left out.
+
+    >>> now_in_words(ContextVector(regime="volatile", volatility_regime="normal"))
+    'wide swings without a trend, normal volatility'
 
     >>> now_in_words(ContextVector(regime="ranging", volatility_regime="normal", atr_d1=31.2, price=2840.0))
     'ranging, normal volatility, daily ATR 31.2 = 1.1% of price'
     """
     regime, volatility = context.regime, context.volatility_regime
     parts = [
-        None if regime is None else regime.replace("_", " "),
+        None if regime is None else REGIMES.get(regime, regime.replace("_", " ")),
         None if volatility is None else f"{volatility} volatility",
         None if context.session is None else SESSIONS[context.session],
         _atr("daily", context.atr_d1, context.price) or _atr("hourly", context.atr_h1, context.price),
@@ -226,7 +233,7 @@ def recalled_line(memory: RecalledMemory, trade: Trade | None, *, row: int | Non
     entry_reason = None if trade is None else trade.entry.reason
     return RecalledLine(
         id=memory.id,
-        at=episode.opened_at or episode.ended_at,
+        at=episode.ended_at,
         symbol=episode.symbol,
         direction=episode.direction,
         result="no outcome" if episode.outcome is None else shorten(outcome_in_words(episode.outcome), tokens=10),
@@ -301,7 +308,7 @@ def _all_trades(memories: Sequence[SymbolMemory], uncounted: str) -> str:
     fallen = f"; {trades.left_out} before results fell are left out" if trades.left_out else ""
     appetites = {outlook.size.risk_appetite for memory in memories for outlook in memory.outlooks}
     appetite = min(appetites, default=1.0)
-    scaled = f"; risk is × {appetite:.2f} for the drawdown" if appetite < LEAST_SCALED else ""
+    scaled = f"; recommended risk already × {appetite:.2f} for the drawdown" if appetite < LEAST_SCALED else ""
     own_risk = f"; without a recommendation {OWN_RISK}" if len(memories) >= BRIEF_FROM else ""
     session = _shared_session(memories)
     now = "" if session is None else f"; now: {SESSIONS[session]}"
