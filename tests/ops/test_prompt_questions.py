@@ -52,7 +52,7 @@ class Question:
 QUESTIONS = (
     Question("open position", "Is the open position in XAUUSD long, short or none?", "The open position in XAUUSD is"),
     Question("last exit", "How did the last closed trade, #1, end?", "The exit of trade #1 was:"),
-    Question("base rate of longs", "What share of trades like a long in XAUUSD was won?", "XAUUSD long: won"),
+    Question("longs that won", "How many longs in XAUUSD were won, of how many?", "XAUUSD long: won"),
     Question("drawdown", "How large is the drawdown below the equity peak?", "The drawdown below the equity peak is"),
     Question(
         "daily loss",
@@ -60,7 +60,7 @@ QUESTIONS = (
         "Stop opening trades for the day after a loss of",
     ),
 )
-READ = ("base rate of longs", "drawdown", "daily loss")
+READ = ("longs that won", "drawdown", "daily loss")
 """What a model of 135 million parameters reads. It does no better than chance on the position and the last exit."""
 
 
@@ -108,7 +108,7 @@ def tick_of(memory: Memory, at: datetime, *, limit: int) -> Tick:
     closed = [(each.closed_at, each.exit_reason or "") for each in entered if each.closed_at and each.closed_at <= at]
     reason = max(closed)[1]
     turn = re.match("Turn (long|short)", reason)
-    won = re.search(r"XAUUSD long: .*?: (\d+)% won", prompt.text)
+    won = re.search(r"XAUUSD long: .*?(\d+ of \d+) won", prompt.text)
     drawdown = memory.get_agent_state(deployment=demo.DEPLOYMENT, as_of=at).mood.drawdown
     return Tick(
         system=prompt.system_text,
@@ -116,7 +116,7 @@ def tick_of(memory: Memory, at: datetime, *, limit: int) -> Tick:
         answers=(
             position[0] if position else "none",
             f'"{turn.group()}' if turn else "stopped out",
-            f"{won.group(1)}%" if won else "",
+            won.group(1) if won else "",
             f"{100 * drawdown:.2g}%",
             f"{limit}%",
         ),

@@ -333,5 +333,6 @@ def test_the_prompt_counts_joined_symbols_and_names_them(memory: Memory) -> None
         memory.remember_trade(**days_ago(1 + number, symbol=symbol))
     memory.save_instrument(symbol="BTC-PERP", underlying="BTC")
     text = memory.preview_context(deployment="manual:VolBreakout", symbols=["BTC"]).text
-    (line,) = [line for line in text.splitlines() if line.startswith("- BTC (with BTC-PERP) long: ")]
-    assert "elsewhere: 12 trades" in line
+    assert "- BTC (with BTC-PERP) now: " in text
+    (line,) = [line for line in text.splitlines() if line.startswith("- BTC long: ")]
+    assert " of 12 won" in line

@@ -219,15 +219,18 @@ def test_a_stop_since_the_last_tick_is_shown_everywhere_and_counted_nowhere(memo
     assert "open_positions" in before
     assert "open_positions" not in after
     assert "recent_trades" not in before
-    assert after["recent_trades"].splitlines()[1].startswith("- #1 06-04 10:00 BTC long -1.0R")
+    assert after["recent_trades"].splitlines()[1].startswith("- #1 06-04 11:30 BTC long -1.0R")
     assert "consecutive losing closes: 1" in after["recent_activity"]
-    assert after["what_usually_happens"].splitlines()[1] == "- not counted yet: BTC long -1.0R, stopped out 11:30"
+    assert after["what_usually_happens"].splitlines()[1:3] == [
+        "- no closed trades counted yet: no recommendation, your strategy's own risk applies",
+        "- not counted yet: BTC long -1.0R, stopped out 11:30",
+    ]
     assert desk.open(2, [LONG]) == before  # nothing was remembered
 
 
 def test_a_position_shows_its_mark_and_excursions_of_the_instant(memory: Memory, clock: FakeClock) -> None:
     text = Traders(memory, clock).open(2, [replace(LONG, mark=107.0)])["open_positions"]
-    assert "mark=107 MFE=+$14 / MAE=$0" in text
+    assert "mark=107 now +1.40R stop=95 MFE=+$14 / MAE=$0" in text
 
 
 @pytest.mark.parametrize(("settings", "names"), [({"holdout": 1.0}, {"recent_activity"}), ({"enabled": False}, set())])
