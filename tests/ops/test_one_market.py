@@ -79,7 +79,7 @@ def test_an_open_trade_in_another_spelling_is_risk_on_the_same_market(memory: Me
     memory.deploy(strategy_name="Other", account="main")
     at = clock.now()
     before = a_snapshot(a_position(stop_price=95.0), at=at)
-    memory.close_tick(deployment="VolBreakout@main", at=at, before=before, verdict={"kind": "noop"})  # type: ignore[arg-type]
+    memory.close_tick(deployment="VolBreakout@main", at=at, before=before, verdict={"kind": "noop"})
     for symbol, trades in (("BTC", 1), ("b-t-c", 1), ("ETH", 0)):
         size = memory.position_size(symbol=symbol, direction="long", strategy_name="Other").size
         assert size.open_risk.trades == trades
@@ -153,7 +153,7 @@ def two_ticks(memory: Memory, clock: FakeClock, deployment: str) -> None:
         clock.advance(minutes=5)
         at = clock.now()
         before = a_snapshot(*positions, at=at, marks={"BTC": 101.0})
-        memory.close_tick(deployment=deployment, at=at, before=before, verdict={"kind": "noop"})  # type: ignore[arg-type]
+        memory.close_tick(deployment=deployment, at=at, before=before, verdict={"kind": "noop"})
 
 
 REPORT: dict[str, Any] = {"symbol": "btc", "entry_price": 100.1, "exit_price": 101.0, "pnl": 1.0, "pnl_r": None}

@@ -105,7 +105,7 @@ class History:
             self.clock.advance(minutes=5)
             at = self.clock.now()
             before = a_snapshot(*positions, at=at, marks={symbol: 101.0})
-            self.memory.close_tick(deployment=deployment, at=at, before=before, verdict={"kind": "noop"})  # type: ignore[arg-type]
+            self.memory.close_tick(deployment=deployment, at=at, before=before, verdict={"kind": "noop"})
         return f"ticks of {deployment} in {symbol}"
 
     def reading(self) -> Reading:

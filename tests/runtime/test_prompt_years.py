@@ -74,7 +74,7 @@ def test_the_open_positions_are_those_of_the_broker_at_its_marks(symbols: tuple[
 def test_a_position_that_is_better_than_its_entry_has_an_excursion(symbols: tuple[str, ...], days: int) -> None:
     for prompt in prompts(symbols, days):
         for position in prompt.portfolio.positions:
-            gain = position.signed_size * (position.mark - position.average_price)
+            gain = position.signed_size * (position.mark - (position.average_price or position.mark))
             row = next((row for row in positions_in(prompt) if row.startswith(f"- {position.symbol} ")), "")
             assert gain <= 1 or "MFE=$0" not in row, prompt.opened.at
 
