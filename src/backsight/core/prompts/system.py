@@ -28,7 +28,7 @@ WORDS = (
     " sizing rule is the ceiling, and a recommended risk applies below it; no recommendation leaves the rule as it is;"
     ' "no edge seen here" and "not now" recommend to risk nothing more. Nearest are the most similar trades, whatever'
     " came of them; warnings are losses among similar trades. ATR is the usual range of a bar. Drawdown is the fall"
-    " from the highest equity; risk appetite scales the recommended risk."
+    " from the highest equity; the share of your usual risk to take in it is in a recommended risk already."
 )
 """The words of the memory sections, explained once."""
 FOOTER = (
