@@ -1235,7 +1235,7 @@ def test_an_exit_inferred_between_ticks_reads_as_of_the_minute_of_the_tick(desk:
     assert desk.trade().closed_at == at(1) - JUST_BEFORE
     shown = desk.memory.preview_context(deployment=DEPLOYMENT, as_of=at(2)).segments
     (row,) = [each.text for each in shown if each.name == "recent_trades"]
-    assert (" 60m " in row, " 59m " in row) == (True, False)
+    assert (" 1h " in row, " 59m " in row) == (True, False)
 
 
 def test_a_portfolio_of_another_account_is_refused(desk: Desk) -> None:

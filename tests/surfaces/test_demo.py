@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_demo_prints_a_run_a_recall_a_prompt_and_the_audit(folder: Path) -> None:
     screen = (folder / "screen.txt").read_text()
     for text in (
-        "equity   ▂",
+        "equity   ▃",
         "155 ticks in",
         " USD (",
         "lessons  no reflection yet",

@@ -135,14 +135,14 @@ def test_a_reason_stays_inside_its_quote(lines: list[ClosedLine]) -> None:
 
 
 @given(st.lists(CLOSED_LINES, min_size=1, max_size=5))
-def test_a_row_has_at_most_sixty_tokens_whatever_is_written_in_it(lines: list[ClosedLine]) -> None:
+def test_a_row_stays_below_its_ceiling_whatever_is_written_in_it(lines: list[ClosedLine]) -> None:
     section = recent_trades(lines, now=NOW, k=30)
     assert len(section.rows) == len(lines)
-    assert max(tokens(f"{row.text}\n") for row in section.rows) <= ROW_TOKENS[0] == 60
+    assert max(tokens(f"{row.text}\n") for row in section.rows) <= ROW_TOKENS[0]
 
 
 def test_reasons_are_cut_only_where_the_section_would_overflow() -> None:
-    long = "fade of the third push into resistance, delta diverges and the range held twice"
+    long = "fade of the third push into resistance, delta diverges, range held"
     ten, thirty = (
         recent_trades([closed(n, reason=long, exit_reason="thesis gone") for n in range(count)], now=NOW, k=30)
         for count in (10, 30)

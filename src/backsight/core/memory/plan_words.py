@@ -100,8 +100,8 @@ def condition_in_words(condition: Condition) -> str:
     >>> condition_in_words(parse_condition({"field": "nfp.actual", "op": ">", "value": 200000}))
     'NFP above 200,000'
     """
-    subject, rest = parts_of(condition)
-    return in_one_line(subject, rest)
+    subjects, rest = parts_of(condition)
+    return in_one_line(" ".join(subjects), rest)
 
 
 def in_one_line(subject: str, rest: Sequence[str]) -> str:
@@ -116,7 +116,7 @@ def in_one_line(subject: str, rest: Sequence[str]) -> str:
     return f"{before} with {figures}" if before and figures else before or figures
 
 
-def parts_of(condition: Condition) -> tuple[str, list[str]]:
+def parts_of(condition: Condition) -> tuple[list[str], list[str]]:
     """What a condition is about (symbol, direction, strategy), and its other parts, each in words."""
     parts = _joint_parts(condition)
     subjects = [part for part in parts if _is_subject(part)]
@@ -125,7 +125,7 @@ def parts_of(condition: Condition) -> tuple[str, list[str]]:
     words = [_in_words(part, nested=True) for part in subjects]
     if len(words) > 1 and fields_in(subjects[-1]) == ("strategy",):
         words[-1] = f"of {words[-1]}"
-    return " ".join(words), rest
+    return words, rest
 
 
 def names_symbol(condition: Condition) -> bool:

@@ -53,10 +53,10 @@ class PlanLine:
         return f"- {self._condition()}{present}: {action} ({end}){against}{self._reason(reason_tokens)}"
 
     def _condition(self) -> str:
-        subject, parts = parts_of(self.plan.condition)
+        subjects, parts = parts_of(self.plan.condition)
         if not names_symbol(self.plan.condition):
-            subject = f"{self._symbols()} {subject}"
-        return in_one_line(shorten(subject, tokens=SUBJECT_TOKENS), _fitting(parts))
+            subjects = [self._symbols(), *subjects]
+        return in_one_line(" ".join(_shortened(subjects)), _fitting(parts))
 
     def _symbols(self) -> str:
         if not self.plan.is_of_market or not self.symbols:
@@ -86,6 +86,14 @@ def plans_that_apply(lines: Iterable[PlanLine]) -> Section:
     for shorter in sections:
         section = section if not section.left_out else shorter
     return section
+
+
+def _shortened(subjects: Sequence[str]) -> list[str]:
+    """Subjects that fit together: each has an equal share of the room, and what the others leave of theirs."""
+    share = SUBJECT_TOKENS // len(subjects)
+    needs = [min(share, estimate(subject)) for subject in subjects]
+    left = SUBJECT_TOKENS - sum(needs)
+    return [shorten(subject, tokens=need + left) for subject, need in zip(subjects, needs, strict=True)]
 
 
 def _fitting(parts: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ from backsight.core.trades.trade import Outcome, Trade, minutes_between
 CLOSED = "## Recent trades on this strategy (closed)"
 OPEN = "## Open positions (memory view)"
 RECENT, MOST_RECENT = 10, 30
-ROW_TOKENS = (58, 52, 45)
+ROW_TOKENS = (57, 52, 45)
 """The most tokens of a closed trade, with its newline: the first number with which all rows fit, else the last."""
 OPEN_REASON_TOKENS = (50, 30, 20, 12, 8, 0)
 """The most tokens of the reason of an open position, by the same rule."""
