@@ -27,6 +27,7 @@ from backsight.core.recommended_size import (
 )
 from backsight.core.regime import REGIMES, SESSIONS, VOLATILITY_REGIMES
 from backsight.core.sizing import (
+    LEAST_SIZE,
     CategoryColumn,
     TradeColumns,
     position_size,
@@ -163,12 +164,12 @@ def test_small_outcomes_still_add_an_unseen_loss_of_three_r() -> None:
     assert position_size(scaled(trades, 0.1)).uncapped < 10 * position_size(trades).uncapped
 
 
-@given(st.floats(0.0, 3.0))
+@given(st.floats(0.0, 3.0, allow_subnormal=False))
 def test_risk_appetite_is_linear(appetite: float) -> None:
     neutral = position_size(a_record(60, 40))
     size = position_size(a_record(60, 40), risk_appetite=appetite)
     assert size.uncapped == pytest.approx(appetite * neutral.uncapped)
-    assert size.recommended == min(0.05, size.uncapped)
+    assert size.recommended == (min(0.05, size.uncapped) if size.uncapped >= LEAST_SIZE else 0.0)
 
 
 @given(OUTCOMES, st.randoms(use_true_random=False))
@@ -375,7 +376,8 @@ def test_a_trade_without_a_size_has_a_kind_and_a_reason(
 def test_a_kind_says_what_zero_and_none_mean(rows: list[tuple[float, int]], appetite: float, risk: float) -> None:
     size = position_size(trades_of(rows), ALL, risk_appetite=appetite, open_risk=OpenRisk(share=risk, trades=1))
     assert (size.recommended is None) == (size.kind == "no_recommendation")
-    assert ((size.recommended or 0.0) > 0.0) == (size.kind == "sized")
+    assert ((size.recommended or 0.0) >= LEAST_SIZE) == (size.kind == "sized")
+    assert size.recommended in (None, 0.0) or size.kind == "sized"
     assert size.p_above_zero is not None
     if size.n >= 10:
         assert (size.kind == "no_edge") == (size.p_above_zero <= 0.2)
@@ -463,6 +465,15 @@ def test_trades_of_a_day_that_end_alike_share_the_size_of_one() -> None:
     assert four.uncapped == pytest.approx(one.uncapped / 4, rel=0.1)
     assert "That over 4.0 (trades of a day end alike) is " in four.reason
     assert one.copies == 1.0
+
+
+def test_a_rest_that_would_be_shown_as_zero_is_not_now() -> None:
+    free = position_size(a_record(60, 40))
+    rest, less = (
+        position_size(a_record(60, 40), open_risk=OpenRisk(share=risk(free) - left, trades=1)) for left in (2e-4, 5e-5)
+    )
+    assert (rest.kind, rest.recommended) == ("sized", pytest.approx(2e-4))
+    assert (less.kind, less.recommended) == ("not_now", 0.0)
 
 
 def test_what_is_at_risk_on_the_same_signal_is_taken_off() -> None:

@@ -51,6 +51,8 @@ DOUBT = 0.15
 NO_EDGE = 0.2
 """The probability that the mean is above 0 up to which there is no edge; above it, and without a size, there is no
 recommendation."""
+LEAST_SIZE = 0.0001
+"""The least share of equity that is recommended; less would be shown as 0%."""
 SHARE_OF_KELLY = 0.25
 CAP = 0.05
 LEAST_UNSEEN_LOSS_R = 3.0
@@ -295,11 +297,11 @@ def _position_size(
     uncapped = share / strategy.copies
     left = max(0.0, min(limits.cap, uncapped, min(limits.cap, share) - limits.open_risk.share))
     kind = (
-        _kind(p_above_zero, cautious_mean, left, risk_appetite=limits.risk_appetite) if enough else "no_recommendation"
+        _kind(p_above_zero, uncapped, left, risk_appetite=limits.risk_appetite) if enough else "no_recommendation"
     )
     size = PositionSize(
         kind=kind,
-        recommended=None if kind == "no_recommendation" else left,
+        recommended=None if kind == "no_recommendation" else left if kind == "sized" else 0.0,
         uncapped=uncapped,
         reason="",
         n=strategy.n,
@@ -330,15 +332,15 @@ def _position_size(
     return replace(size, reason=_reason(size, limits))
 
 
-def _kind(p_above_zero: float, cautious_mean: float, left: float, *, risk_appetite: float) -> SizeKind:
+def _kind(p_above_zero: float, uncapped: float, left: float, *, risk_appetite: float) -> SizeKind:
     """The kind of a recommendation from enough trades; `left` is the share that cap and open risk leave."""
     if p_above_zero <= NO_EDGE:
         return "no_edge"
     if risk_appetite == 0.0:
         return "not_now"
-    if cautious_mean <= 0.0:
+    if uncapped / risk_appetite < LEAST_SIZE:
         return "no_recommendation"
-    return "sized" if left > 0.0 else "not_now"
+    return "sized" if left >= LEAST_SIZE else "not_now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

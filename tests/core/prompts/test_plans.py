@@ -113,7 +113,7 @@ def test_the_ceiling_holds_and_no_line_loses_its_symbol_or_its_condition(
     assert len(section.rows) + section.left_out == len(lines)
     for row, condition in zip(section.rows, conditions, strict=False):
         start = row.text.partition(": skip")[0]
-        assert start.startswith(f"- {symbol[:3]}")
+        assert start.startswith(f"- {symbol[:2]}")
         plain = start.removeprefix("- ").partition(" ")[2]
         assert plain, (condition, row.text)
         assert not {"{", "}", '"field"'} & set(start.split("'"))
