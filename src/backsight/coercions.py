@@ -42,7 +42,7 @@ from backsight.core.regime import (
     Session,
     VolatilityRegime,
 )
-from backsight.core.trades.listing import ORDER_WORDS, RESULT_WORDS, TradeOrder, TradeResult
+from backsight.core.trades.choices import ORDER_WORDS, RESULT_WORDS, TradeOrder, TradeResult
 from backsight.json_schemas import LARGEST_WHOLE
 
 WORDS: Mapping[Any, Mapping[str, str]] = {
