@@ -26,14 +26,15 @@ from backsight.core.instruments import INSTRUMENT_KIND_WORDS, InstrumentKind
 from backsight.core.memory.kind import MEMORY_KIND_WORDS, MemoryKind
 from backsight.core.portfolio import (
     DIRECTION_WORDS,
+    MODE_CHOICE_WORDS,
     MODE_WORDS,
     POSITION_MODE_WORDS,
     Direction,
     Mode,
+    ModeChoice,
     PositionMode,
 )
-from backsight.core.recall.record import MODE_CHOICE_WORDS, ModeChoice
-from backsight.core.reflection.reviews import PERIOD_WORDS, Period
+from backsight.core.reflection.periods import PERIOD_WORDS, Period
 from backsight.core.regime import (
     REGIME_WORDS,
     SESSION_WORDS,

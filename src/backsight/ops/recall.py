@@ -32,11 +32,11 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.memory.prospective import Plan
-from backsight.core.portfolio import Direction, Mode
+from backsight.core.portfolio import Direction, Mode, ModeChoice
 from backsight.core.recall.base_rate import BaseRate, with_joined
 from backsight.core.recall.explanation import Explanation, not_a_candidate
 from backsight.core.recall.rank import RecalledMemory
-from backsight.core.recall.record import ModeChoice, RecallQuery, RecallResult
+from backsight.core.recall.record import RecallQuery, RecallResult
 from backsight.core.recommended_size import PositionSize
 from backsight.core.regime import Regime
 from backsight.core.scope import AnswerScope

@@ -12,8 +12,7 @@ from backsight.core.errors import Invalid
 from backsight.core.instants import Horizon
 from backsight.core.instruments import same_market
 from backsight.core.memory.episodic import Episode, episode_id_of
-from backsight.core.portfolio import Direction, Mode
-from backsight.core.recall.record import ModeChoice
+from backsight.core.portfolio import Direction, Mode, ModeChoice
 from backsight.core.scope import AnswerScope
 from backsight.core.trades.choices import Bounded, TradeOrder, TradeResult
 from backsight.core.trades.mark import OpenResult, PositionMark, open_result
