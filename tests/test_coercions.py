@@ -43,6 +43,7 @@ SLOPPY: list[tuple[str, dict[str, Any], str]] = [
     (TRADE, {"context_regime": "sideways"}, "context_regime: 'sideways' read as 'ranging'"),
     (TRADE, {"mode": "LIVE"}, "mode: 'LIVE' read as 'live'"),
     (TRADE, {"mode": "paper trading"}, "mode: 'paper trading' read as 'paper'"),
+    (TRADE, {"mode": "real"}, "mode: 'real' read as 'live'"),
     (RECALL, {"mode": "All"}, "mode: 'All' read as 'all'"),
     (RECALL, {"direction": "SHORT"}, "direction: 'SHORT' read as 'short'"),
     (LIST, {"order": "Latest"}, "order: 'Latest' read as 'newest'"),
@@ -60,6 +61,8 @@ SLOPPY: list[tuple[str, dict[str, Any], str]] = [
     (TRADE, {"pnl": "\N{MINUS SIGN}5", "pnl_r": -0.1}, "pnl: '\N{MINUS SIGN}5' read as -5"),
     (TRADE, {"confidence": "80%"}, "confidence: '80%' read as 0.8"),
     (TRADE, {"context": {"hour_utc": "7"}}, "context.hour_utc: '7' read as 7"),
+    (RECALL, {"context": {"atr_d1": "50"}}, "context.atr_d1: '50' read as 50"),
+    (RECALL, {"period_weight": "yes"}, "period_weight: 'yes' read as True"),
     # JSON as text, a single value for a list
     (TRADE, {"context": '{"hour_utc": 7}'}, "context: '{\"hour_utc\": 7}' read as an object"),
     (TRADE, {"tags": '["london", "news"]'}, "tags: '[\"london\", \"news\"]' read as ['london', 'news']"),

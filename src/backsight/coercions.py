@@ -26,14 +26,15 @@ from backsight.core.instruments import INSTRUMENT_KIND_WORDS, InstrumentKind
 from backsight.core.memory.kind import MEMORY_KIND_WORDS, MemoryKind
 from backsight.core.portfolio import (
     DIRECTION_WORDS,
+    MODE_CHOICE_WORDS,
     MODE_WORDS,
     POSITION_MODE_WORDS,
     Direction,
     Mode,
+    ModeChoice,
     PositionMode,
 )
-from backsight.core.recall.record import MODE_CHOICE_WORDS, ModeChoice
-from backsight.core.reflection.reviews import PERIOD_WORDS, Period
+from backsight.core.reflection.periods import PERIOD_WORDS, Period
 from backsight.core.regime import (
     REGIME_WORDS,
     SESSION_WORDS,
@@ -42,7 +43,7 @@ from backsight.core.regime import (
     Session,
     VolatilityRegime,
 )
-from backsight.core.trades.listing import ORDER_WORDS, RESULT_WORDS, TradeOrder, TradeResult
+from backsight.core.trades.choices import ORDER_WORDS, RESULT_WORDS, TradeOrder, TradeResult
 from backsight.json_schemas import LARGEST_WHOLE
 
 WORDS: Mapping[Any, Mapping[str, str]] = {

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from backsight import notes_of
 from backsight.core.agents.card import CardField
 from backsight.core.errors import Conflict, Invalid, NotFound, Refused, Unavailable
 from backsight.core.strategies import MemoryOverrides
@@ -138,12 +139,17 @@ def test_a_run_that_cannot_be_started_leaves_the_agent_free(agent: Memory, monke
     assert ran(agent).status == "succeeded"
 
 
-def test_a_blank_message_runs_no_agent(agent: Memory) -> None:
-    with pytest.raises(Invalid, match="text: is blank"):
-        agent.chat_with_agent(**AGENT, text="  ")
-    with pytest.raises(Invalid, match="prompt: is empty"):
-        agent.run_agent(**AGENT, prompt="")
+@pytest.mark.parametrize(("text", "message"), [("", "text: is empty"), ("  ", "text: is blank")])
+def test_a_blank_message_runs_no_agent(agent: Memory, text: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        agent.chat_with_agent(**AGENT, text=text)
     assert agent.list_runs().runs == ()
+
+
+def test_an_empty_prompt_is_the_default_prompt_and_the_answer_says_so(agent: Memory) -> None:
+    answer = agent.run_agent(**AGENT, prompt="", wait_seconds=30.0)
+    assert (answer.run.status, answer.run.prompt) == ("succeeded", "Look at BTC.")
+    assert notes_of(answer) == ("prompt: '' read as left out",)
 
 
 def test_a_program_that_is_too_slow_is_killed(agent: Memory) -> None:

@@ -31,7 +31,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"pnl": "1,234"}, "pnl: '1,234' is text; give a number"),
     ({"pnl": np.float64("nan")}, "pnl: np.float64(nan) is not a finite number"),
     ({"pnl": np.True_}, "pnl: True is true or false; give a number"),
-    ({"pnl": Decimal("NaN")}, "pnl: this is not a finite number; give one"),
+    ({"pnl": Decimal("NaN")}, "pnl: nan is not a finite number; give one"),
     ({"confidence": "101%"}, "confidence: 1.01 is out of range; give 1 or less"),
     ({"pnl": True}, "pnl: True is true or false; give a number"),
     ({"pnl": None}, "pnl: None is null; give a number"),

@@ -98,7 +98,7 @@ def test_a_seeded_belief_starts_at_two_to_one_for_its_claim(memory: Memory, clai
         ({"conditions": {}}, r"^conditions: "),
         ({"symbol": "BTC", "about": "win_rate", "reference": 1.0}, r"^reference: "),
         ({"symbol": "BTC", "reference": float("nan")}, r"^reference: "),
-        ({"regime": "sideways"}, r"^regime: "),
+        ({"regime": "choppy"}, r"^regime: "),
     ],
 )
 def test_a_belief_that_cannot_be_judged_is_refused_and_nothing_is_written(

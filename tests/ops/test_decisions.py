@@ -283,7 +283,7 @@ def test_without_a_key_each_instant_has_its_own_call(memory: Memory, clock: Fake
         {"confidence": 1.5},
         {"direction": "flat"},
         {"symbol": ""},
-        {"context_regime": "sideways"},
+        {"context_regime": "choppy"},
     ],
 )
 def test_bad_input_is_refused_by_name_and_nothing_is_written(memory: Memory, wrong: dict[str, Any]) -> None:

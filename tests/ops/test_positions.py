@@ -472,7 +472,7 @@ WRONG: dict[str, tuple[list[Row], dict[str, Any], str]] = {
     "no symbol": ([holding({"": 1.0})], {}, "^positions: .* line 1: '' has 0 characters; give 1 to 64"),
     "a long symbol": ([holding({"X" * 65: 1.0})], {}, "^positions: .* line 1: 'X+…' has 65 characters; give 1 to 64"),
     "an unknown zone": (ROUND, {"timezone": "New York"}, "^timezone: 'New York' is not a known time zone; did you"),
-    "an unknown mode": (ROUND, {"mode": "real"}, "^mode: 'real' is not known"),
+    "an unknown mode": (ROUND, {"mode": "demo"}, "^mode: 'demo' is not known"),
     "a rate of nothing": (ROUND, {"usd_rate": 0.0}, "^usd_rate: 0.0 is out of range"),
     "a name kept back": (ROUND, {"name": "manual"}, "^name: 'manual' is reserved for trades without a deployment"),
     "no bars there": (ROUND, {"bars": "nowhere.csv"}, r"^bars: there is no file nowhere\.csv; check its name"),

@@ -178,10 +178,10 @@ def test_words_count_as_one_more_field_of_the_similarity(memory: Memory) -> None
         ({"memory_types": ["episodical"]}, "memory_types.0: 'episodical' is not known; did you mean 'episodic'?"),
         ({"memory_types": []}, "memory_types:"),
         ({"context": {"sesion": "london"}}, "context.sesion: unknown argument; did you mean 'session'?"),
-        ({"context": {"atr_d1": "50"}}, "context.atr_d1: '50' is text; give a number"),
+        ({"context": {"atr_d1": "fifty"}}, "context.atr_d1: 'fifty' is text; give a number"),
         ({"as_of": "2026-06-04T10:00:00"}, "as_of: 2026-06-04T10:00:00 has no time zone; add one"),
         ({"cursor": "nonsense"}, "cursor: is not a cursor; give the next_cursor of the previous page"),
-        ({"period_weight": "yes"}, "period_weight: 'yes' is text"),
+        ({"period_weight": "maybe"}, "period_weight: 'maybe' is text"),
         ({"deployment": "nowhere"}, "deployment: "),
     ],
 )

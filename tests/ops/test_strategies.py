@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from backsight import notes_of
 from backsight.core.errors import Conflict, Invalid, NotFound
 from backsight.core.strategies import Guidance, MemoryOverrides, MemorySettings
 from backsight.memory import Memory
@@ -139,7 +140,7 @@ def test_a_deployment_uses_memory_as_its_strategy_does_unless_it_is_set_otherwis
         ({"memory": {"suppressed": ["luck"]}}, "memory.suppressed.0: 'luck' is not known"),
         ({"memory": {"model": "gpt-5"}}, "memory.model: 'gpt-5' has no provider; give 'openai:gpt-5'"),
         ({"memory": {"reflector": "model"}}, "memory.model: missing; name the model that is to write lessons"),
-        ({"memory": {"hold_out": 0.1}}, "memory.hold_out: unknown argument; did you mean 'holdout'?"),
+        ({"memory": {"hold_uot": 0.1}}, "memory.hold_uot: unknown argument; did you mean 'holdout'?"),
         ({"avoid": ["x" * 10_000]}, "avoid.0: is longer than 500 characters; shorten it"),
         ({"avoid": [" "]}, "avoid.0: is blank; give some text"),
         ({"leash": "loose"}, "leash: 'loose' is not known; known: strict, balanced, adaptive"),
@@ -150,3 +151,9 @@ def test_an_invalid_strategy_is_refused_when_it_is_saved(memory: Memory, changes
         memory.save_strategy(name="VolBreakout", **changes)
     assert message in str(refused.value)
     assert memory.save_strategy(name="VolBreakout").strategy.version == 1
+
+
+def test_a_setting_is_found_by_its_name_without_separators_and_the_answer_says_so(memory: Memory) -> None:
+    answer = memory.save_strategy(name="VolBreakout", memory={"hold_out": 0.1})
+    assert answer.strategy.memory.holdout == 0.1
+    assert notes_of(answer) == ("memory.holdout: 'hold_out' read as the name 'holdout'",)

@@ -63,21 +63,21 @@ def test_importing_backsight_opens_nothing() -> None:
 OPENING = """
     adapters.clocks adapters.randomness services.background services.context services.file_access services.library
     services.query_vectors services.runs_in_progress
-    store.audit store.compression store.database store.mapping store.reading
+    store.audit store.compression store.database store.mapping store.reading store.recent_recalls
     store.row_security store.schema store.search store.search.slot store.transaction store.transaction_state
     store.heads_file store.view
 """
 READING_TRADES = """
-    ops.trades_pages services.deployments services.id_prefixes services.paging store.memories store.strategies
-    store.trades store.unchanged store.decisions
+    ops.trades_pages services.deployments services.id_prefixes services.names services.paging store.decisions
+    store.instruments store.memories store.strategies store.symbols store.trades store.unchanged
 """
 RECALLING = """
     ops.recall services.behavior services.belief_learning services.beliefs services.deployments
-    services.habit_learning services.id_prefixes services.mood services.outlook services.paging
-    services.plans services.recall services.withheld_memory
+    services.habit_learning services.id_prefixes services.mood services.names services.outlook services.paging
+    services.plans services.recall services.recall_hashes services.withheld_memory
     store.bars store.codecs store.columns store.columns_file store.decisions store.images
     store.experience store.memories store.plans store.recalls store.state store.strategies store.trades
-    store.columns_build store.instruments store.unchanged
+    store.columns_build store.instruments store.symbols store.unchanged
 """
 LAYERS = ("ops.", "services.", "store.", "adapters.", "importers.", "runtime.", "lab.")
 

@@ -73,7 +73,7 @@ def short(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}".removeprefix("0") if 0 <= value < 1 else f"{value:.{digits}f}"
 
 
-_WRITTEN = re.compile(r"([-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*([kmbKMB]?)\s*(%?)")
+_WRITTEN = re.compile(r"([-+]?(?:\d[\d,]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3})?)\s*+(?:([kmbKMB])\s*+)?(%?)")
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 
 
@@ -86,5 +86,5 @@ def written_number(text: str) -> tuple[float, bool] | None:
     match = _WRITTEN.fullmatch(text[:100].strip())
     if match is None:
         return None
-    number = positive_zero(float(match[1].replace(",", "")) * _SCALES[match[2].lower()])
+    number = positive_zero(float(match[1].replace(",", "")) * _SCALES[(match[2] or "").lower()])
     return (number, bool(match[3])) if math.isfinite(number) else None

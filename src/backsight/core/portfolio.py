@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 Mode = Literal["live", "paper", "sim"]
+ModeChoice = Literal["live", "paper", "sim", "all"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 PositionMode = Literal["netting", "hedging"]
 Direction = Literal["long", "short"]
@@ -19,6 +20,7 @@ MODE_WORDS: Mapping[str, Mode] = {
     "simulation": "sim",
     "backtest": "sim",
 }
+MODE_CHOICE_WORDS: Mapping[str, ModeChoice] = {**MODE_WORDS, "any": "all", "every": "all"}
 POSITION_MODE_WORDS: Mapping[str, PositionMode] = {"net": "netting", "hedge": "hedging", "hedged": "hedging"}
 DIRECTION_WORDS: Mapping[str, Direction] = {
     "buy": "long",

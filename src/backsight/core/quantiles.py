@@ -5,9 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from backsight.core.statistics import beta_cdf, beta_quantile, t_quantile
+from backsight.core.statistics import NORMAL_95, beta_cdf, beta_quantile, t_quantile
 
-NORMAL_95 = 1.6448536269514722
 TAIL = 0.05
 LARGE_FREEDOM = 100
 MOST_STEPS = 12

@@ -5,8 +5,8 @@ from datetime import date
 from typing import Literal, assert_never, get_args
 
 from backsight.core.portfolio import Direction
-from backsight.core.quantiles import NORMAL_95
 from backsight.core.regime import Regime, Session, VolatilityRegime
+from backsight.core.statistics import NORMAL_95
 
 Category = Literal["direction", "symbol", "regime", "volatility_regime", "session"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)

@@ -11,6 +11,9 @@ from functools import lru_cache
 from backsight.core.errors import Invalid
 from backsight.core.quick_init import quick_init
 
+NORMAL_95 = 1.6448536269514722
+"""The 95% quantile of the normal distribution."""
+
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 STIRLING_FROM = 16.0
 TINY = 1e-300

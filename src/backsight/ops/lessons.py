@@ -35,7 +35,8 @@ from backsight.core.reflection.notes import (
     note_id,
     strategy_scope,
 )
-from backsight.core.reflection.reviews import Period, PeriodResult, best_and_worst, render_review, summarise_trades
+from backsight.core.reflection.periods import Period
+from backsight.core.reflection.reviews import PeriodResult, best_and_worst, render_review, summarise_trades
 from backsight.core.scope import AnswerScope
 from backsight.core.strategies import Deployment, Slot
 from backsight.core.text.counts import count_of

@@ -32,11 +32,11 @@ from backsight.core.memory.episodic import Episode
 from backsight.core.memory.kind import MemoryKind
 from backsight.core.memory.plan_check import check_plans
 from backsight.core.memory.prospective import Plan
-from backsight.core.portfolio import Direction, Mode
+from backsight.core.portfolio import Direction, Mode, ModeChoice
 from backsight.core.recall.base_rate import BaseRate, with_joined
 from backsight.core.recall.explanation import Explanation, not_a_candidate
 from backsight.core.recall.rank import RecalledMemory
-from backsight.core.recall.record import ModeChoice, RecallQuery, RecallResult
+from backsight.core.recall.record import RecallQuery, RecallResult
 from backsight.core.recommended_size import PositionSize
 from backsight.core.regime import Regime
 from backsight.core.scope import AnswerScope
@@ -53,7 +53,6 @@ from backsight.services.id_prefixes import whole_episode_id, whole_id
 from backsight.services.mood import mood_in
 from backsight.services.outlook import open_in, open_risk, recommended_size, sizing_query
 from backsight.services.paging import cursor_after, read_cursor
-from backsight.services.plan_values import PlanSubject, fields_of, plan_values
 from backsight.services.plans import open_plans
 from backsight.services.recall import (
     EMPTY_ANSWER,
@@ -386,6 +385,10 @@ def _is_decision(view: View, decision_id: str) -> bool:
 def _plans(view: View, deployment: Deployment | None, about: DecisionSubject, mood: Mood | None) -> tuple[Plan, ...]:
     """The plans whose condition holds now, the most urgent first; without a deployment, those for every deployment."""
     plans = open_plans(view, deployment, strategy_name=about.strategy_name).plans
+    if not plans:
+        return ()
+    from backsight.services.plan_values import PlanSubject, fields_of, plan_values  # imports the calendar
+
     subject = PlanSubject(
         context=about.context, symbol=about.symbol, direction=about.direction, strategy=about.strategy_name
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -12,9 +12,9 @@ from backsight.core.errors import Invalid
 from backsight.core.instants import Horizon
 from backsight.core.instruments import same_market
 from backsight.core.memory.episodic import Episode, episode_id_of
-from backsight.core.portfolio import Direction, Mode
-from backsight.core.recall.record import ModeChoice
+from backsight.core.portfolio import Direction, Mode, ModeChoice
 from backsight.core.scope import AnswerScope
+from backsight.core.trades.choices import Bounded, TradeOrder, TradeResult
 from backsight.core.trades.mark import OpenResult, PositionMark, open_result
 from backsight.core.trades.performance import CATEGORIES, Category
 from backsight.core.trades.trade import Trade, TradeStatus
@@ -28,9 +28,6 @@ from backsight.store import trades as stored
 from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
-TradeOrder = Literal["newest", "oldest", "best", "worst", "best_r", "worst_r", "longest"]
-TradeResult = Literal["won", "lost"]
-Bounded = Literal["pnl", "outcome", "mae_r", "mfe_r", "minutes"]
 _BOUNDS: TypeAdapter[dict[Bounded, list[float]]] = TypeAdapter(
     dict[Bounded, Annotated[list[Number], Field(min_length=2, max_length=2)]]
 )

@@ -7,9 +7,7 @@ from typing import Any
 from backsight.core.context import ContextVector
 from backsight.core.instruments import Underlyings
 from backsight.services.context import Context
-from backsight.store import bars as stored_bars
 from backsight.store import strategies as stored
-from backsight.store.instruments import underlyings
 from backsight.store.view import View
 
 STRATEGIES = ("strategy_name", "strategy")
@@ -44,6 +42,8 @@ def names_of_store(ctx: Context, arguments: Mapping[str, Any]) -> tuple[dict[str
         for name in named:
             changes[name] = only_match(arguments[name], stored.strategy_names(connection, ctx.owner))
         if symbol is not None:
+            from backsight.store.instruments import underlyings  # only a call with a symbol needs it
+
             known = underlyings(view)
             changes["symbol"] = stored_spelling(view, known, symbol)
             context = arguments.get("context")
@@ -72,6 +72,8 @@ def stored_spelling(view: View, known: Underlyings, symbol: str) -> str:
     """The spelling of a symbol's market in which something is stored, if there is only one; else the symbol."""
     if symbol in known.traded:
         return symbol
+    from backsight.store import bars as stored_bars  # only a symbol without trades needs it
+
     others = known.spellings(symbol)[1:]
     if len(others) != 1 or stored_bars.intervals(view.connection, view.owner, symbol):
         return symbol

@@ -25,7 +25,6 @@ from backsight.core.trades.mark import PositionMark, open_result
 from backsight.core.trades.trade import Trade
 from backsight.services.context import Context
 from backsight.services.habit_learning import evidence_filter
-from backsight.services.present_state import PresentState
 from backsight.services.recall import MarkedTrade, RecallSession, marked_trades, similar_episodes, with_marks
 from backsight.store import trades as stored_trades
 from backsight.store.instruments import underlyings as underlyings_in
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from backsight.core.recall.arrays.scan import Scan
     from backsight.core.recall.arrays.selection import TradeFilter
     from backsight.core.sizing import ClosedTrades
+    from backsight.services.present_state import PresentState
 
 STRATEGIES_CACHED = 4
 """Strategies whose closed trades are kept between ticks."""
@@ -149,7 +149,7 @@ def recommended_share(
     deployment: Deployment,
     direction: Direction,
     context: ContextVector,
-    present: PresentState,
+    present: "PresentState",
 ) -> float | None:
     """The share of equity that the prompt of a tick recommends to risk on an entry; None without a recommendation.
 

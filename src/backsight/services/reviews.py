@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from backsight.core.instants import JUST_BEFORE, Horizon
 from backsight.core.memory.drift_report import SIZE, drift_report
 from backsight.core.reflection.patterns import TradeEvidence
-from backsight.core.reflection.reviews import Period, PeriodRecord, SymbolDrift, period_start
+from backsight.core.reflection.periods import Period
+from backsight.core.reflection.reviews import PeriodRecord, SymbolDrift, period_start
 from backsight.core.strategies import Deployment
 from backsight.services.deployments import account_of
 from backsight.services.habit_learning import habits_at

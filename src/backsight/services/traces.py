@@ -22,7 +22,8 @@ from backsight.core.documents.trace import (
 )
 from backsight.core.instants import Horizon, format_instant
 from backsight.core.prompts.account import portfolio_and_caps
-from backsight.core.reflection.reviews import PERIODS, Period, period_end, period_name, render_review
+from backsight.core.reflection.periods import PERIODS, Period
+from backsight.core.reflection.reviews import period_end, period_name, render_review
 from backsight.core.strategies import Deployment
 from backsight.services.reviews import read_results
 from backsight.store import agents as stored_agents

@@ -117,6 +117,7 @@ def test_deep_conditions_are_left_to_the_grammar(depth: int) -> None:
     ("written", "remedy"),
     [
         ({"VB_signal": True}, 'leave it out; for its strategy, write {"strategy": "VB"}'),
+        ({"the_VB_signals": True}, 'for its strategy, write {"strategy": "VB"}'),
         ({"any_signal": True}, "a plan applies to every signal, so leave it out"),
         ({"not_traded_since": "Wednesday"}, 'write {"field": "days_since_last_trade", "op": ">=", "value": 3}'),
         ({"regmie": "low_vol"}, "did you mean 'regime'"),

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from backsight.core.reflection.periods import Period
 from backsight.core.reflection.reviews import (
-    Period,
     PeriodRecord,
     best_and_worst,
     period_start,

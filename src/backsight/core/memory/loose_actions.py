@@ -44,10 +44,10 @@ PARAMETERS = EXPOSURE | {"confidence", "stop_distance", "take_profit", "target",
 RAISING = ("increase", "raise", "boost", "add", "widen")
 LOWERING = ("reduce", "decrease", "lower", "cut", "shrink", "tighten", "tighter")
 OPENING = ("buy", "sell", "enter", "open", "long", "short", "trade")
-_RAISED = re.compile(rf"(?:{'|'.join(RAISING)})_?(?P<parameter>\w*)|(?P<boosted>\w+)_(?:boost|increase)")
-_LOWERED = re.compile(rf"(?:{'|'.join(LOWERING)})_?(?P<parameter>\w*)|(?P<cut>\w+)_(?:reduction|cut|decrease)")
+_RAISED = re.compile(rf"\A(?:(?:{'|'.join(RAISING)})_?(?P<parameter>\w*)|(?P<boosted>\w+)_(?:boost|increase))")
+_LOWERED = re.compile(rf"\A(?:(?:{'|'.join(LOWERING)})_?(?P<parameter>\w*)|(?P<cut>\w+)_(?:reduction|cut|decrease))")
 _HALVED = re.compile(r"(?P<verb>halve|half|double)_?(?P<parameter>\w*)")
-_TIMES = re.compile(r"(?:\*=?|[x×])\s*([\d.,]+)|([\d.,]+)\s*[x×]")
+_TIMES = re.compile(r"\A(?:(?:\*=?|[x×])\s*([\d.,]++)|([\d.,]++)\s*[x×])")
 _BY_PERCENT = re.compile(r"([+\-−])\s*([\d.]+)\s*%")
 _STOPS = frozenset({"stop", "stops", "stop_loss", "sl"})
 

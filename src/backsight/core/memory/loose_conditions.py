@@ -93,10 +93,9 @@ OUTCOME_WORDS: Mapping[str, tuple[str, str]] = {
 }
 """What an event's outcome is said to be: which of its figures is above or below 0."""
 
-_OPERATOR = r"(>=|<=|==|!=|<>|=>|=<|≥|≤|≠|=|<|>|\b(?:is|above|below|over|under|at least|at most)\b)"
-_COMPARISON = re.compile(rf"\s*([^\W\d][\w .\-]*?)\s*{_OPERATOR}\s*(.+?)\s*")
-_LEADING = re.compile(rf"\s*{_OPERATOR}\s*(.+?)\s*")
-_SIGNAL = re.compile(r"(any_|the_)?(?P<strategy>.*?)_?signals?")
+_OPERATOR = re.compile(r">=|<=|==|!=|<>|=>|=<|≥|≤|≠|=|<|>|\b(?:is|above|below|over|under|at least|at most)\b")
+_NAME = re.compile(r"[^\W\d][\w .\-]*+")
+LONGEST_SENTENCE = 2_000
 
 
 def loosen_condition(value: object, *, field: str) -> tuple[object, tuple[str, ...]]:
@@ -278,8 +277,8 @@ class _ConditionReader:
             yield from self._operators(name, operand, kind, place=place)
         elif isinstance(operand, list | tuple):
             yield self._compared(name, "in", operand)
-        elif isinstance(operand, str) and (match := _LEADING.fullmatch(operand[:2_000])):
-            yield self._compared(name, match[1], match[2])
+        elif isinstance(operand, str) and (compared := _with_operator(operand)) is not None:
+            yield self._compared(name, *compared)
         elif words_of(operand) in ("changes", "changed"):
             yield self._compared(name, "changes", None, has_value=False)
         else:
@@ -287,7 +286,7 @@ class _ConditionReader:
 
     def _event(self, operand: object, *, place: str) -> Iterator[object]:
         """The next event by its kind, or a comparison with the outcome of the last one."""
-        if isinstance(operand, str) and _COMPARISON.fullmatch(operand[:2_000]):
+        if isinstance(operand, str) and _sentence_parts(operand) is not None:
             yield self._sentence(operand, place=place)
         elif event_kind(operand) is None:
             known = ", ".join(OUTCOME_KINDS)
@@ -353,9 +352,10 @@ class _ConditionReader:
 
     def _refuse_known_ideas(self, name: str, word: str) -> None:
         """Refuse names of what conditions express in another way, with that way."""
-        if (match := _SIGNAL.fullmatch(word)) is not None:
-            of_strategy = json.dumps({"strategy": name[: match.end("strategy")]})
-            instead = f"; for its strategy, write {of_strategy}" if match["strategy"] else ""
+        start, stem = 4 if word.startswith(("any_", "the_")) else 0, word.removesuffix("s")
+        if stem.endswith("signal", start):
+            strategy = name[start : len(stem.removesuffix("signal").removesuffix("_"))]
+            instead = f"; for its strategy, write {json.dumps({'strategy': strategy})}" if strategy else ""
             raise Invalid(
                 f"{quoted(name)} is not a known field: a plan applies to every signal, so leave it out{instead}",
                 field=self.field,
@@ -389,18 +389,47 @@ class _ConditionReader:
 
     def _sentence(self, text: str, *, place: str) -> object:
         """Comparisons joined by AND or by OR, like `regime=low_vol AND strategy=IM`."""
-        parts, joint = re.split(r"\s+(?:and|&&)\s+", text[:2_000], flags=re.IGNORECASE), "all"
+        text = text[:LONGEST_SENTENCE]
+        parts, joint = re.split(r"\s(?:and|&&)\s", text, flags=re.IGNORECASE), "all"
         if len(parts) == 1:
-            parts, joint = re.split(r"\s+(?:or|\|\|)\s+", text[:2_000], flags=re.IGNORECASE), "any"
+            parts, joint = re.split(r"\s(?:or|\|\|)\s", text, flags=re.IGNORECASE), "any"
         conditions: list[object] = []
         for part in parts:
-            match = _COMPARISON.fullmatch(part)
-            if match is None or re.search(r"\s(or|\|\|)\s", part, flags=re.IGNORECASE):
+            compared = _sentence_parts(part)
+            if compared is None or re.search(r"\s(or|\|\|)\s", part, flags=re.IGNORECASE):
                 example = json.dumps({"all": [{"regime": "ranging"}, {"drawdown_pct": {">": 0.15}}]})
                 raise Invalid(f"{quoted(text)} is not a condition; write conditions like {example}", field=place)
-            conditions += self._entry(match[1], f"{match[2]} {match[3]}", place=place)
+            name, operator, operand = compared
+            conditions += self._entry(name, f"{operator} {operand}", place=place)
         self.note(text, conditions, joint=joint)
         return conditions[0] if len(conditions) == 1 else {joint: conditions}
+
+
+def _with_operator(text: str) -> tuple[str, str] | None:
+    """Operator and value of a text that begins with an operator; None for other text.
+
+    >>> _with_operator(" >= 15% "), _with_operator("above 2400"), _with_operator("2400")
+    (('>=', '15%'), ('above', '2400'), None)
+    """
+    text = text[:LONGEST_SENTENCE].strip()
+    match = _OPERATOR.match(text)
+    operand = "" if match is None else text[match.end() :].strip()
+    return (match[0], operand) if match is not None and operand and "\n" not in operand else None
+
+
+def _sentence_parts(text: str) -> tuple[str, str, str] | None:
+    """Field, operator and value of a text like `price > 2400`; None for other text.
+
+    >>> _sentence_parts("price above 2400"), _sentence_parts("weekday = Friday"), _sentence_parts("= 5")
+    (('price', 'above', '2400'), ('weekday', '=', 'Friday'), None)
+    """
+    text = text[:LONGEST_SENTENCE]
+    for match in _OPERATOR.finditer(text):
+        name, operand = text[: match.start()].strip(), text[match.end() :].strip()
+        if name:
+            is_comparison = operand and "\n" not in operand and _NAME.fullmatch(name)
+            return (name, match[0], operand) if is_comparison else None
+    return None
 
 
 def _formula(condition: object) -> str:

@@ -8,11 +8,9 @@ from typing import Literal
 from backsight.core.context import ContextVector
 from backsight.core.instants import Horizon
 from backsight.core.memory.kind import MemoryKind
-from backsight.core.portfolio import MODE_WORDS, Direction, Mode
+from backsight.core.portfolio import Direction, Mode, ModeChoice
 from backsight.core.recall.score import ScoreFactors
 
-ModeChoice = Literal["live", "paper", "sim", "all"]
-MODE_CHOICE_WORDS: Mapping[str, ModeChoice] = {**MODE_WORDS, "any": "all", "every": "all"}
 RankingName = Literal["nearest", "warnings", "memories"]
 
 

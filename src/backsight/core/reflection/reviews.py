@@ -2,10 +2,10 @@
 
 import math
 from calendar import monthrange
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, assert_never, get_args
+from typing import assert_never
 
 from backsight.core.instants import nearest_minute
 from backsight.core.memory.drift_report import Drift
@@ -13,6 +13,7 @@ from backsight.core.numbers import signed
 from backsight.core.reflection.evidence_view import describe_evidence, watch_message
 from backsight.core.reflection.notes import Reflection
 from backsight.core.reflection.patterns import TradeEvidence
+from backsight.core.reflection.periods import Period
 from backsight.core.reflection.wording import amount, bullet_text
 from backsight.core.statistics import rate_bounds
 from backsight.core.text.counts import count_of
@@ -20,9 +21,6 @@ from backsight.core.text.untrusted_text import shorten
 from backsight.core.trades.summary import outcomes_in_words
 from backsight.core.trades.trade import Trade
 
-Period = Literal["daily", "weekly", "monthly"]
-PERIOD_WORDS: Mapping[str, Period] = {"day": "daily", "week": "weekly", "month": "monthly"}
-PERIODS: tuple[Period, ...] = get_args(Period)
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -103,7 +101,8 @@ def period_start(period: Period, end: datetime) -> datetime:
 def period_end(period: Period, at: datetime) -> datetime:
     """The end of the calendar day, week (from Monday) or month that contains an instant, in UTC.
 
-    >>> [period_end(period, datetime(2026, 6, 4, 10, tzinfo=UTC)).date().isoformat() for period in PERIODS]
+    >>> at = datetime(2026, 6, 4, 10, tzinfo=UTC)
+    >>> [period_end(period, at).date().isoformat() for period in ("daily", "weekly", "monthly")]
     ['2026-06-05', '2026-06-08', '2026-07-01']
     """
     just_before = at - timedelta(microseconds=1)  # a trade closed at the very end belongs to the period
@@ -121,7 +120,7 @@ def period_end(period: Period, at: datetime) -> datetime:
 def period_name(period: Period, end: datetime) -> str:
     """The name of the calendar period that ends at an instant.
 
-    >>> [period_name(period, datetime(2026, 6, 8, tzinfo=UTC)) for period in PERIODS]
+    >>> [period_name(period, datetime(2026, 6, 8, tzinfo=UTC)) for period in ("daily", "weekly", "monthly")]
     ['2026-06-07', '2026-W23', '2026-06']
     """
     last = end - timedelta(microseconds=1)

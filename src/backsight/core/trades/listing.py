@@ -1,33 +1,11 @@
 """Which closed trades a list shows, and in which order, from their columns."""
 
 from collections.abc import Collection, Mapping
-from typing import Literal, get_args
 
 import numpy as np
 
+from backsight.core.trades.choices import Bounded, TradeOrder, TradeResult
 from backsight.core.trades.columns import ClosedTradeColumns, Floats, Integers, converted_pnl
-
-TradeOrder = Literal["newest", "oldest", "best", "worst", "best_r", "worst_r", "longest"]
-TradeResult = Literal["won", "lost"]
-ORDER_WORDS: Mapping[str, TradeOrder] = {
-    "latest": "newest",
-    "recent": "newest",
-    "most recent": "newest",
-    "earliest": "oldest",
-}
-RESULT_WORDS: Mapping[str, TradeResult] = {
-    "win": "won",
-    "wins": "won",
-    "winner": "won",
-    "winners": "won",
-    "loss": "lost",
-    "losses": "lost",
-    "loser": "lost",
-    "losers": "lost",
-}
-Bounded = Literal["pnl", "outcome", "mae_r", "mfe_r", "minutes"]
-BOUNDED: tuple[Bounded, ...] = get_args(Bounded)
-"""The numbers of a trade that a list can be limited by."""
 
 
 def with_result(columns: ClosedTradeColumns, rows: Integers, result: TradeResult) -> Integers:

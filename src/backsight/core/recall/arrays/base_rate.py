@@ -15,7 +15,7 @@ import numpy as np
 
 from backsight.core.instants import Horizon
 from backsight.core.missing_outcomes import KnownOutcomes
-from backsight.core.quantiles import NORMAL_95, jeffreys, t_95
+from backsight.core.quantiles import jeffreys, t_95
 from backsight.core.recall.arrays.columns import UNITS, Booleans, Columns, Floats
 from backsight.core.recall.arrays.selection import TradeFilter
 from backsight.core.recall.arrays.weighted_sums import NO_WEIGHT, LevelKey, LevelSums, UnitSums, sum_levels
@@ -32,6 +32,7 @@ from backsight.core.recall.base_rate import (
 )
 from backsight.core.recall.score import Situation, number_similarity
 from backsight.core.serial_correlation import wave_variances, widening
+from backsight.core.statistics import NORMAL_95
 from backsight.core.trades.trade import OutcomeUnit
 
 SAFE_SQUARES = (1e-250, 1e250)

@@ -7,10 +7,11 @@ from typing import Any, get_args
 
 from starlette.responses import Response
 
+from backsight.core.trades.choices import TradeOrder
 from backsight.core.trades.performance import CATEGORIES
 from backsight.core.trades.trade import Trade
 from backsight.ops.performance import BrokenDown
-from backsight.ops.trades_pages import TradeOrder, TradePage
+from backsight.ops.trades_pages import TradePage
 from backsight.surfaces.web.charts.drawing import SvgChart
 from backsight.surfaces.web.charts.ranges import Group, range_chart
 from backsight.surfaces.web.charts.scatter import Dot, scatter_chart
