@@ -374,7 +374,7 @@ def repeat_recalls(
 
 def are_kept(ctx: Context, handles: Iterable[str]) -> bool:
     """Whether this process kept the answer of every handle, unless another process wrote since."""
-    return all(ctx.database.has_value(ctx.owner, ("recall", handle)) for handle in handles)
+    return all(ctx.database.last_value(ctx.owner, ("recall", handle)) is not None for handle in handles)
 
 
 def keep_answer(session: RecallSession, handle: str, scan: "Scan", *, now: datetime) -> None:
