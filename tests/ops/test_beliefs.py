@@ -192,7 +192,7 @@ def test_live_trades_do_not_feed_paper_beliefs_nor_paper_trades_live_ones(memory
     live, paper = stated(memory), stated(memory, mode="paper")
     traded(memory, clock, -1.0, deployment=DEPLOYMENT)
     traded(memory, clock, 1.0, 1.0, deployment="VolBreakout@paper")
-    assert counts(memory, live) == (2.0, 2.0, 1)
+    assert counts(memory, live, mode="live") == (2.0, 2.0, 1)
     assert counts(memory, paper, mode="paper") == (4.0, 1.0, 2)
     (view,) = memory.list_beliefs(deployment="VolBreakout@paper").beliefs
     assert (view.belief.id, view.belief.mode) == (paper, "paper")

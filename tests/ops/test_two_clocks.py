@@ -92,7 +92,8 @@ def check_diary(terms: PaperTerms, path: tuple[Hour, ...], *, seed: int) -> None
         diary = Diary(memory, clock, lambda: [trade.id for trade in desk.trades()])
         desk.live((*path, Hour(), Hour()), after=lambda: diary.ask(desk.now))
         clock.advance(hours=1)
-        memory.remember_trade(**a_trade_call(symbol="BTC", strategy_name="S", closed_at=desk.now - 2 * HOUR))
+        late = {"symbol": "BTC", "strategy_name": "S", "mode": "live", "closed_at": desk.now - 2 * HOUR}
+        memory.remember_trade(**a_trade_call(**late))
         diary.ask_again()
 
 

@@ -58,7 +58,7 @@ def test_a_recall_without_a_deployment_is_that_of_the_only_one(memory: Memory, c
     deployment = in_drawdown(memory, clock)
     calls: list[dict[str, Any]] = [{}, {"strategy_name": "S"}, {"deployment": deployment}]
     default, of_strategy, named = (memory.recall_memories(symbol="XAUUSD", **query) for query in calls)
-    own: dict[str, Any] = {"message": named.message, "next_cursor": named.next_cursor, "recall": named.recall}
+    own = {name: getattr(named, name) for name in ("message", "next_cursor", "recall", "recall_hash")}
     assert replace(default, **own) == named
     assert (of_strategy.mood, of_strategy.plans, of_strategy.beliefs) == (named.mood, named.plans, named.beliefs)
     assert (len(named.plans), len(named.beliefs), named.mode) == (1, 1, "sim")
@@ -269,7 +269,7 @@ def test_a_default_is_the_one_that_held_then(memory: Memory, clock: FakeClock) -
     second = deploy(memory, "T", mode="live")
     trade(memory, clock, second, -1.0, strategy="T")
     after = memory.recall_memories(symbol="XAUUSD", as_of=then)
-    assert replace(after, recall=before.recall) == before
+    assert replace(after, recall=before.recall, recall_hash=before.recall_hash) == before
     assert (before.mode, before.mood is None) == ("sim", False)
     assert memory.get_agent_state(as_of=then).each == ()
     earlier = memory.get_agent_state(as_of=T0 - DAY)

@@ -39,7 +39,8 @@ def test_a_cursor_fixes_the_mode_that_its_first_page_took(memory: Memory, clock:
         memory.remember_trade(**a_trade_call(idempotency_key=str(number), deployment=paper))
     first = memory.list_trades(limit=2)
     clock.advance(hours=1)
-    memory.remember_trade(**a_trade_call(idempotency_key="by hand"))
+    for number in range(4):  # more than on paper, so that live is the default from now on
+        memory.remember_trade(**a_trade_call(idempotency_key=f"live {number}", mode="live"))
     second = memory.list_trades(limit=2, cursor=first.next_cursor)
     assert (first.mode, second.mode, memory.list_trades().mode) == ("paper", "paper", "live")
     assert [len(page.trades) for page in (first, second)] == [2, 1]

@@ -14,7 +14,7 @@ from backsight.answers.layouts import brief_of
 from backsight.core.context import ContextVector
 from backsight.core.decision import Verdict
 from backsight.core.errors import BacksightError, Invalid, NotFound
-from backsight.memory import Memory
+from backsight.memory import Memory, open_memory
 from backsight.services.recall import decode_recall, encode_recall
 from backsight.testing import T0, FakeClock, a_snapshot, a_trade_call
 from support import deployed
@@ -132,6 +132,22 @@ def test_an_invalid_recall_token_is_refused(memory: Memory, changes: dict[str, A
         with pytest.raises(Invalid, match=r"recalls\.0: not a recall"):
             memory.record_decision(**CALL, recalls=[each])
     assert memory.verify_audit().links == 0
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["filter", "mood"])
+def test_a_recall_about_the_deployment_of_another_owner_is_refused(url: str, clock: FakeClock, named: bool) -> None:
+    with open_memory(url, owner="ana", clock=clock) as ana:
+        deployed(ana)
+        recall = ana.recall_memories(symbol="XAUUSD", deployment=DEPLOYMENT if named else None).recall
+        query = decode_recall(recall, field="recall")
+        assert (query.deployment_id is None, query.mood_of is None) == (not named, named)
+        assert ana.record_decision(**CALL, recalls=[recall]).episode
+    with open_memory(url, owner="bob", clock=clock) as bob:
+        with pytest.raises(NotFound, match=r"^recalls\.0: .* not in this store"):
+            bob.record_decision(**CALL, recalls=[recall])
+        with pytest.raises(NotFound, match=r"^recall: .* not in this store"):
+            bob.explain_recall(memory_id="x", recall=recall)
+        assert bob.verify_audit().links == 0
 
 
 def test_a_compression_bomb_is_refused(memory: Memory) -> None:

@@ -182,15 +182,15 @@ def test_a_reader_of_an_earlier_snapshot_does_not_replace_the_values_of_a_later_
     values = UnchangedValues()
     values.at("ana", later).values["key"] = frozenset(), "value"
     assert values.at("ana", ChainHead(sequence=1, hash="a" * 64)).values == {}
-    assert values.has("ana", "key")
+    assert values.last("ana", "key") == "value"
 
 
 def test_the_values_of_few_owners_are_kept() -> None:
     values = UnchangedValues()
     for number in range(MOST_OWNERS + 1):
         values.at(str(number), EMPTY).values["key"] = frozenset(), number
-    assert not values.has("0", "key")
-    assert values.has("1", "key")
+    assert values.last("0", "key") is None
+    assert values.last("1", "key") == 1
 
 
 def test_a_text_whose_row_was_removed_is_stored_again(memory: Memory) -> None:

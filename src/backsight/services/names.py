@@ -36,6 +36,8 @@ def names_of_store(ctx: Context, arguments: Mapping[str, Any]) -> tuple[dict[str
     symbol = None if ctx.operation in WRITES_SYMBOL else arguments.get("symbol")
     if not named and symbol is None:
         return {}, ()
+    if _are_exact(ctx, arguments, named, symbol):
+        return {}, ()
     changes: dict[str, Any] = {}
     with ctx.reading() as connection:
         view = ctx.view(connection, arguments.get("as_of"), arguments.get("seen_at"))
@@ -54,6 +56,25 @@ def names_of_store(ctx: Context, arguments: Mapping[str, Any]) -> tuple[dict[str
     return changes, tuple(
         f"{name}: {arguments[name]!r} read as {value!r}" for name, value in changes.items() if name != "context"
     )
+
+
+def _are_exact(ctx: Context, arguments: Mapping[str, Any], named: Iterable[str], symbol: str | None) -> bool:
+    """Whether this process has read each name in the store as it is written, so that it means itself.
+
+    Nothing is read for it: a strategy that was there is there, and so is a symbol from its first episode on.
+    """
+    last_value, owner = ctx.database.last_value, ctx.owner
+    if not {arguments[name] for name in named} <= (last_value(owner, stored.STRATEGY_NAMES) or set()):
+        return False
+    if symbol is None:
+        return True
+    from backsight.store.symbols import SYMBOLS_OF_EPISODES  # only a call with a symbol needs it
+
+    context, seen_at = arguments.get("context"), arguments.get("seen_at")
+    if seen_at is not None or (isinstance(context, ContextVector) and context.symbol not in (None, symbol)):
+        return False
+    as_of = arguments.get("as_of") or ctx.now
+    return any(name == symbol and at <= as_of for name, at in last_value(owner, SYMBOLS_OF_EPISODES) or ())
 
 
 def only_match(name: str, names: Iterable[str]) -> str:

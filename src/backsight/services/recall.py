@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from backsight.core.context import ContextVector
-from backsight.core.errors import Invalid
+from backsight.core.errors import Invalid, NotFound
 from backsight.core.ids import canonical_json, plain
 from backsight.core.instants import EPOCH, format_instant
 from backsight.core.memory.affective import Mood
@@ -122,10 +122,15 @@ class RecallSession:
         )
 
 
-def open_recall(ctx: Context, connection: Connection, query: RecallQuery) -> RecallSession:
-    """Read what a recall needs; the connection must not have uncommitted writes."""
+def open_recall(ctx: Context, connection: Connection, query: RecallQuery, *, field: str = "recall") -> RecallSession:
+    """Read what a recall needs; the connection must not have uncommitted writes.
+
+    `NotFound` if the query names a deployment that the owner does not have, as the handle of another owner may.
+    """
     view, mood_of = View(connection, ctx.owner, query.horizon), query.deployment_id or query.mood_of
     deployment = None if mood_of is None else stored_strategies.deployment(connection, ctx.owner, mood_of)
+    if mood_of is not None and deployment is None:
+        raise NotFound("is about a deployment that is not in this store; call recall_memories again", field=field)
     return RecallSession(
         query=query,
         view=view,
@@ -359,7 +364,7 @@ def repeat_recalls(
             message = f"is as of {format_instant(query.as_of)}, after the decision; recall before you decide"
             raise Invalid(message, field=f"{field}.{number}")
         if result is None and query.memory_types:
-            session = open_recall(ctx, connection, query)
+            session = open_recall(ctx, connection, query, field=f"{field}.{number}")
             result = _result(query, session.scan())
             if session.deployment is None:  # with a deployment, the answer also depends on its mood
                 put(connection, ctx.owner, ("recall", handle), RECALLED_FROM, result)
@@ -369,7 +374,7 @@ def repeat_recalls(
 
 def are_kept(ctx: Context, handles: Iterable[str]) -> bool:
     """Whether this process kept the answer of every handle, unless another process wrote since."""
-    return all(ctx.database.has_value(ctx.owner, ("recall", handle)) for handle in handles)
+    return all(ctx.database.last_value(ctx.owner, ("recall", handle)) is not None for handle in handles)
 
 
 def keep_answer(session: RecallSession, handle: str, scan: "Scan", *, now: datetime) -> None:

@@ -178,9 +178,9 @@ class Database:
         file = Path(url.database or "").absolute()
         return file.parent, f"{file.name}-"
 
-    def has_value(self, owner: str, key: Hashable) -> bool:
-        """Whether a value was read before and no command of this process changed it; another process may have."""
-        return self._unchanged.has(owner, key)
+    def last_value(self, owner: str, key: Hashable) -> Any:
+        """What was read before and no command of this process changed; another process may have. None if not read."""
+        return self._unchanged.last(owner, key)
 
     @property
     def remarks(self) -> list[str]:

@@ -71,6 +71,10 @@ def strategies(view: View) -> list[Strategy]:
     return fetch(view.connection, STRATEGIES, statement.order_by(c.name, c.version.desc()))
 
 
+STRATEGY_NAMES = "strategy names"
+"""The key of an owner's `strategy_names`, see `Database.last_value`."""
+
+
 def strategy_names(connection: Connection, owner: str) -> set[str]:
     """The names of all strategies that were saved or that have a deployment."""
 
@@ -79,7 +83,7 @@ def strategy_names(connection: Connection, owner: str) -> set[str]:
         statements = (select(column).distinct().where(column.table.c.owner_id == owner) for column in columns)
         return {name for statement in statements for name in connection.execute(statement).scalars()}
 
-    return unchanged(connection, owner, "strategy names", (STRATEGIES, DEPLOYMENTS), read)
+    return unchanged(connection, owner, STRATEGY_NAMES, (STRATEGIES, DEPLOYMENTS), read)
 
 
 def is_saved(view: View, name: str) -> bool:

@@ -15,6 +15,10 @@ from backsight.store.view import View
 _E, _T = EPISODES.table.c, TRADES.table.c
 
 
+SYMBOLS_OF_EPISODES = "symbols of episodes"
+"""The key of the symbols of an owner's episodes, each with when the first was known, see `Database.last_value`."""
+
+
 def _first_episodes() -> Select[Any]:
     """The symbols of the episodes of each deployment, each with its first episode: two index steps for each pair."""
     d, in_deployment = DEPLOYMENTS.table.c, _E.owner_id == OWNED
@@ -47,4 +51,4 @@ def _symbols_of_episodes(view: View) -> list[tuple[str, datetime]]:
     def read() -> list[tuple[str, datetime]]:
         return [(row[0], row[1]) for row in view.connection.execute(_FIRST_EPISODES, parameters(view.owner))]
 
-    return unchanged(view.connection, view.owner, "symbols of episodes", (EPISODES,), read)
+    return unchanged(view.connection, view.owner, SYMBOLS_OF_EPISODES, (EPISODES,), read)

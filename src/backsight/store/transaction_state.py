@@ -60,11 +60,12 @@ class UnchangedValues:
                 self._replace(owner, new)
             return new
 
-    def has(self, owner: str, key: Hashable) -> bool:
-        """Whether there is a value under a key at the last known head."""
+    def last(self, owner: str, key: Hashable) -> Any:
+        """The value under a key at the last known head; None if there is none."""
         with self._lock:
             current = self._owners.get(owner)
-            return current is not None and key in current.values
+            entry = None if current is None else current.values.get(key)
+            return None if entry is None else entry[1]
 
     def advance(self, owner: str, before: ChainHead, after: ChainHead, touched: Collection[str]) -> None:
         """Keep the values of tables that a committed command did not touch."""

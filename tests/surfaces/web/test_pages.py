@@ -70,7 +70,7 @@ def test_a_page_as_of_an_instant_is_that_of_a_store_without_the_future(tmp_path:
     shutil.copy(paths["past"], paths["whole"])
     clock.advance(days=3)
     with open_memory(f"sqlite:///{paths['whole']}", clock=clock) as memory:
-        memory.remember_trade(**a_trade_call(closed_at=clock.now(), symbol="XAUUSD"))
+        memory.remember_trade(**a_trade_call(closed_at=clock.now(), symbol="XAUUSD", mode="live"))
         memory.annotate_trade(trade_id=trade, reflection="Later words.")
         memory.add_fact(fact="I sleep at night")
         memory.record_verification()
