@@ -472,7 +472,8 @@ def test_a_rest_that_would_be_shown_as_zero_is_not_now() -> None:
     rest, less = (
         position_size(a_record(60, 40), open_risk=OpenRisk(share=risk(free) - left, trades=1)) for left in (2e-4, 5e-5)
     )
-    assert (rest.kind, rest.recommended) == ("sized", pytest.approx(2e-4))
+    assert rest.kind == "sized"
+    assert rest.recommended == pytest.approx(2e-4)
     assert (less.kind, less.recommended) == ("not_now", 0.0)
 
 
