@@ -296,9 +296,7 @@ def _position_size(
     share = max(0.0, SHARE_OF_KELLY * cautious_mean / strategy.mean_square * limits.factor) if enough else 0.0
     uncapped = share / strategy.copies
     left = max(0.0, min(limits.cap, uncapped, min(limits.cap, share) - limits.open_risk.share))
-    kind = (
-        _kind(p_above_zero, uncapped, left, risk_appetite=limits.risk_appetite) if enough else "no_recommendation"
-    )
+    kind = _kind(p_above_zero, uncapped, left, risk_appetite=limits.risk_appetite) if enough else "no_recommendation"
     size = PositionSize(
         kind=kind,
         recommended=None if kind == "no_recommendation" else left if kind == "sized" else 0.0,
